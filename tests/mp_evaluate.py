@@ -40,6 +40,30 @@ def log1prel(z):
     return mpmath.log1p(z) / z if z else mpmath.mpf(1)
 
 
+def mills(x):
+    """Return the density of the normal distribution over its integral up to x."""
+    with mpmath.extradps(30):
+        return mpmath.sqrt(2 / mpmath.pi) / precise.erfcx(-x / mpmath.sqrt(2))
+
+
+def voigt(x, y, s, order, side):
+    """Return a part of a derivative of w((x + i y) / s) / s by x."""
+    z = precise.wofz_derivative(x / s, y / s, order) if order else precise.wofz(x / s, y / s)
+    return getattr(z, side) / s ** (order + 1)
+
+
+def parts(prefix, orders, suffix=""):
+    """Return operations that are parts of complex numbers, with the order of a derivative and the side."""
+    names = [
+        (f"{prefix}_{orders[n]}{suffix}_{side}", n, side.lower()) for n in orders for side in ("REAL", "IMAG")
+    ]
+    return [(getattr(Op, name), n, side) for name, n, side in names if hasattr(Op, name)]
+
+
+WOFZ = parts("WOFZ", {1: "SLOPE", 2: "BEND", 3: "THIRD"}) + parts(
+    "WOFZ", {2: "BEND", 3: "THIRD", 4: "FOURTH"}, "_FAR"
+)
+VOIGT = [(Op.VOIGT, 0, "real"), *parts("VOIGT", {1: "SLOPE", 2: "BEND", 3: "THIRD", 4: "FOURTH"})]
 MEANING = {
     Op.ADD: lambda *x: mpmath.fsum(x),
     Op.MUL: lambda *x: mpmath.fprod(x),
@@ -102,7 +126,25 @@ MEANING = {
     Op.LOG_NDTR: precise.log_ndtr,
     Op.WOFZ_REAL: lambda x, y: precise.wofz(x, y).real,
     Op.WOFZ_IMAG: lambda x, y: precise.wofz(x, y).imag,
+    Op.ERFCX_SLOPE: lambda x: -precise.wofz_derivative(mpmath.mpf(0), x, 1).imag,
+    Op.ERFCX_BEND: lambda x: -precise.wofz_derivative(mpmath.mpf(0), x, 2).real,
+    Op.WOFZ_TAIL_REAL: lambda x, y: mpmath.sqrt(mpmath.pi) * (mpmath.mpc(x, y) * precise.wofz(x, y)).imag,
+    Op.WOFZ_TAIL_IMAG: lambda x, y: -mpmath.sqrt(mpmath.pi) * (mpmath.mpc(x, y) * precise.wofz(x, y)).real,
+    Op.TAIL: lambda x: mpmath.sqrt(mpmath.pi) * x * precise.erfcx(x),
+    Op.TAIL_SLOPE: lambda x: precise.tail(x, 1),
+    Op.TAIL_BEND: lambda x: precise.tail(x, 2),
+    Op.MILLS: mills,
+    Op.MILLS_REST: lambda x: mills(x) + x,
+    **{
+        op: lambda x, y, order=order, side=side: getattr(precise.wofz_derivative(x, y, order), side)
+        for op, order, side in WOFZ
+    },
+    **{op: lambda *args, order=order, side=side: voigt(*args, order, side) for op, order, side in VOIGT},
     Op.KVE: precise.kve,
+    Op.KVE_SLOPE: lambda nu, x: precise.kve(nu, x, 0, 1),
+    Op.KVE_BEND: lambda nu, x: precise.kve(nu, x, 0, 2),
+    Op.KVE_BY_ORDER_SLOPE: lambda nu, x: precise.kve(nu, x, 1, 1),
+    Op.LOG_KVE_SLOPE: lambda nu, x: precise.kve(nu, x, 0, 1) / precise.kve(nu, x),
     Op.KVE_BY_ORDER: lambda nu, x: precise.kve(nu, x, 1),
     Op.KVE_BY_ORDER_TWICE: lambda nu, x: precise.kve(nu, x, 2),
     Op.LOG_KVE: lambda nu, x: mpmath.log(precise.kve(nu, x)),
@@ -112,6 +154,8 @@ MEANING = {
         precise.kve(nu, x, 2) / precise.kve(nu, x) - (precise.kve(nu, x, 1) / precise.kve(nu, x)) ** 2
     ),
     Op.IVE: precise.ive,
+    Op.IVE_SLOPE: lambda nu, x: precise.ive(nu, x, 1),
+    Op.IVE_BEND: lambda nu, x: precise.ive(nu, x, 2),
     Op.GAMMAINC: precise.gammainc,
     Op.GAMMAINCC: precise.gammaincc,
     Op.GAMMAINC_BY_SHAPE: lambda a, x: precise.gammainc(a, x, 1),

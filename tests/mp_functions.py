@@ -42,22 +42,57 @@ def wofz(x: Any, y: Any) -> Any:
     return gaussian + 1j / (mp.sqrt(mp.pi) * z) * total
 
 
-def kve(nu: Any, x: Any, derivatives: int = 0) -> Any:
-    """Return exp(x) K_nu(x), or its derivatives by nu, by an integral."""
-    if derivatives == 0:
+def wofz_derivative(x: Any, y: Any, order: int) -> Any:
+    """Return a derivative of the Faddeeva function: from lower ones, with digits to spare."""
+    z = mp.mpc(x, y)
+    if abs(z) > FAR and y > 0:  # no digits suffice for differences far out
+        terms = (
+            mp.factorial(2 * k + order) / (mp.mpf(4) ** k * mp.factorial(k) * z ** (2 * k)) for k in range(60)
+        )
+        return (-1) ** order * 1j / (mp.sqrt(mp.pi) * z ** (order + 1)) * mp.fsum(terms)
+    with mp.extradps(40):
+        known = [wofz(x, y)]
+        known.append(2j / mp.sqrt(mp.pi) - 2 * z * known[0])
+        for k in range(1, order):
+            known.append(-2 * z * known[k] - 2 * k * known[k - 1])
+    return known[order]
+
+
+def tail(x: Any, order: int) -> Any:
+    """Return a derivative of sqrt(pi) x erfcx(x) by q = 1 / (2 x^2): a moment of exp(-v - q v^2 / 2), or its asymptotic series."""
+    q = 1 / (2 * max(x, mp.mpf(2)) ** 2)
+    if x > FAR:
+        terms = (
+            (-1) ** k * mp.fac2(2 * k - 1) * mp.ff(k, order) * q ** (k - order) for k in range(order, 40)
+        )
+        return mp.fsum(terms)
+    return mp.quad(
+        lambda v: (-v * v / 2) ** order * mp.exp(-v - q * v * v / 2), [0, 1, 3, 6, 12, 25, 50, 100, 200]
+    )
+
+
+def kve(nu: Any, x: Any, derivatives: int = 0, by_x: int = 0) -> Any:
+    """Return exp(x) K_nu(x), or its derivatives by nu and x, by an integral."""
+    if derivatives == by_x == 0:
         return mp.besselk(nu, x) * mp.exp(x)
     size = mp.sinh if derivatives % 2 else mp.cosh
     with mp.extradps(5):
         end = mp.acosh(1 + (3 * mp.mp.dps + 10 * abs(nu)) / x)
-        step = end / (100 + 10 * int(abs(nu) + x**0.5))  # the trapezoidal rule, finely
+        step = end / (100 + 10 * int(abs(nu) + min(x, mp.mpf(10**4)) ** 0.5))  # the trapezoidal rule, finely
         nodes = (k * step for k in range(1, int(end / step) + 1))
-        terms = (t**derivatives * size(nu * t) * mp.exp(-2 * x * mp.sinh(t / 2) ** 2) for t in nodes)
-        return mp.fsum(terms) * step
+        heights = ((t, 2 * mp.sinh(t / 2) ** 2) for t in nodes)
+        terms = (t**derivatives * h**by_x * size(nu * t) * mp.exp(-x * h) for t, h in heights)
+        return (-1) ** by_x * mp.fsum(terms) * step
 
 
-def ive(nu: Any, x: Any) -> Any:
-    """Return exp(-x) I_nu(x)."""
-    return mp.besseli(nu, x) * mp.exp(-x)
+def ive(nu: Any, x: Any, derivatives: int = 0) -> Any:
+    """Return exp(-x) I_nu(x), or a derivative by x, with digits to spare."""
+    with mp.extradps(40):
+        i = [mp.besseli(nu + k, x) * mp.exp(-x) for k in range(derivatives + 1)]
+        ratio = nu / x - 1 if derivatives else 0
+        if derivatives == 2:
+            return (ratio**2 - nu / x**2) * i[0] + (2 * ratio + 1 / x) * i[1] + i[2]
+        return ratio * i[0] + i[1] if derivatives else i[0]
 
 
 def ndtri(p: Any) -> Any:

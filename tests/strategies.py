@@ -66,7 +66,11 @@ SPECIAL = {
     Op.CELL,
 } | COMPARISONS
 SPECIAL |= {
-    op for op in OPERATIONS if op.spelled or op.name.startswith(("KVE", "IVE", "GAMMAINC", "BETAINC"))
+    op
+    for op in OPERATIONS
+    if op.spelled
+    or op.name.startswith(("KVE", "IVE", "GAMMAINC", "BETAINC", "TAIL", "WOFZ_SLOPE"))
+    or "_FAR_" in op.name
 }  # slow in mpmath
 PAIRS = (Op.ATAN2, Op.MIN, Op.MAX, Op.WOFZ_REAL, Op.WOFZ_IMAG)
 FUNCTIONS = [op for op in OPERATIONS if op not in SPECIAL and op not in PAIRS]

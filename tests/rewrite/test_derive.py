@@ -46,7 +46,15 @@ PLACES |= dict.fromkeys((Op.LOG1PREL, Op.LOG1PREL_SLOPE), (1e-9, -0.45, 0.55, 3.
 PLACES |= {Op.NDTRI: (0.3, 0.9), Op.ACOSH: (1.3, 4.5), Op.ATANH: (0.3, -0.7)}
 PAIRS = {Op.POW: ((0.3, -1.2), (2.5, 0.7)), Op.ATAN2: ((0.3, -1.2), (-2.5, 0.7))}
 PAIRS |= dict.fromkeys((Op.KVE, Op.KVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.KVE_SLOPE, Op.LOG_KVE_SLOPE), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys((Op.LOG_KVE, Op.KV_RATIO, Op.LOG_KVE_BY_ORDER), ((0.3, 1.2), (-2.5, 0.7)))
+PLACES |= dict.fromkeys((Op.TAIL, Op.TAIL_SLOPE), (2.5, 30.0))
+PLACES |= dict.fromkeys((Op.ERFCX, Op.ERFCX_SLOPE), (-1.2, 0.3, 3.0))
+PLACES |= dict.fromkeys((Op.LOG_NDTR, Op.MILLS, Op.MILLS_REST), (1.2, -0.3, -4.0))
+PAIRS |= dict.fromkeys(
+    (Op.VOIGT, Op.VOIGT_SLOPE_REAL, Op.VOIGT_SLOPE_IMAG), ((0.3, 0.2, 0.7), (-2.0, 0.9, 0.1))
+)
+PAIRS |= {Op.VOIGT_BEND_REAL: PAIRS[Op.VOIGT]}
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
 PAIRS |= dict.fromkeys(
     (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
@@ -93,6 +101,12 @@ ENDS = {
     Op.TRIGAMMA,
     Op.KVE_BY_ORDER,
     Op.LOG_KVE_BY_ORDER,
+    Op.LOG_KVE_SLOPE,
+    Op.VOIGT_SLOPE_REAL,
+    Op.VOIGT_SLOPE_IMAG,
+    Op.VOIGT_BEND_REAL,
+    Op.TAIL_SLOPE,
+    Op.KVE_SLOPE,
     Op.GAMMAINC_BY_SHAPE,
     Op.LOG1PREL_SLOPE,
     Op.POWER_AREA_BY_GROWTH,

@@ -49,10 +49,18 @@ GAMMAS = {Op.LGAMMA, Op.DIGAMMA, Op.TRIGAMMA, Op.TETRAGAMMA}  # mpmath judges th
 SCIPY_DOMAIN = {
     Op.WOFZ_REAL: lambda x, y: y >= 0,
     Op.WOFZ_IMAG: lambda x, y: y >= 0,
-    Op.KVE: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
-    Op.KVE_BY_ORDER: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
-    Op.KVE_BY_ORDER_TWICE: lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
-    Op.IVE: lambda x, y: (x >= 0) & (x < 10) & (y > 1e-100) & (y < 1e9),
+    **dict.fromkeys(
+        (op for op in NUMERIC if op.name.startswith("WOFZ_") and op.arity == 2 and "_" in op.name[5:]),
+        lambda x, y: (y >= 0) & (abs(x) < 1e100) & (y < 1e100) & (abs(x) != y),  # where a part is zero
+    ),
+    **dict.fromkeys(
+        (op for op in NUMERIC if op.name.startswith("KVE")),
+        lambda x, y: (abs(x) < 10) & (1e-100 < y) & (y < 1e9),
+    ),
+    **dict.fromkeys(
+        (op for op in NUMERIC if op.name.startswith("IVE")),
+        lambda x, y: (x >= 0) & (x < 10) & (y > 1e-100) & (y < 1e9),
+    ),
     **dict.fromkeys(
         (Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE, Op.GAMMAINC_BY_SHAPE_TWICE),
         lambda x, y: (x > 1e-100) & (x < 10) & (y >= 0) & ((y == 0) | (y > 1e-100)),

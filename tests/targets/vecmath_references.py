@@ -66,6 +66,9 @@ class Spec:
     few: bool = False  # points, where mpmath is slow
 
 
+FAR_DERIVATIVES = (
+    ("bend", 2, "real"), ("bend", 2, "imag"), ("third", 3, "real"), ("third", 3, "imag"), ("fourth", 4, "real"),
+)  # fmt: skip
 MULTIPLES = tuple(k * np.pi / 2 for k in (*range(1, 40), 1001, 65535, 823550, 683565275))
 SPECS = {
     "exp": Spec(
@@ -123,6 +126,41 @@ SPECS = {
     ),
     "kve_by_order_twice": Spec(
         lambda n, x: precise.kve(n, x, 2), ((-3, 3), (0, 20)), second=((0.01, 3), (0.1, 100)), few=True
+    ),
+    "tail_slope": Spec(lambda x: precise.tail(x, 1), ((0, 6), (2, 30)), (0.5, 100), (1,), few=True),
+    "tail_bend": Spec(lambda x: precise.tail(x, 2), ((0, 6), (2, 30)), (0.5, 100), (1,), few=True),
+    **{
+        f"wofz_slope_{side}": Spec(
+            lambda x, y, side=side: getattr(precise.wofz_derivative(x, y, 1), side),
+            ((-8, 8), (0, 30), (-1e5, 1e5)),
+            second=((0, 8), (0, 30), (0, 1e5)),
+            few=True,
+        )
+        for side in ("real", "imag")
+    },
+    **{
+        f"wofz_{name}_far_{side}": Spec(
+            lambda x, y, order=order, side=side: getattr(precise.wofz_derivative(x, y, order), side),
+            ((16, 30), (-30, 30), (-1e5, 1e5)),
+            second=((1e-3, 30), (16, 30), (16, 1e5)),
+            few=True,
+        )
+        for name, order, side in FAR_DERIVATIVES
+    },
+    "kve_slope": Spec(
+        lambda n, x: precise.kve(n, x, 0, 1), ((-3, 3), (0, 20)), second=((0.01, 3), (0.1, 1e4)), few=True
+    ),
+    "kve_bend": Spec(
+        lambda n, x: precise.kve(n, x, 0, 2), ((-3, 3), (0, 20)), second=((0.01, 3), (0.1, 1e4)), few=True
+    ),
+    "kve_by_order_slope": Spec(
+        lambda n, x: precise.kve(n, x, 1, 1), ((-3, 3), (0, 20)), second=((0.01, 3), (0.1, 100)), few=True
+    ),
+    "ive_slope": Spec(
+        lambda n, x: precise.ive(n, x, 1), ((0, 3), (0, 10)), second=((0.01, 3), (0.1, 1e3)), few=True
+    ),
+    "ive_bend": Spec(
+        lambda n, x: precise.ive(n, x, 2), ((0, 3), (0, 10)), second=((0.01, 3), (0.1, 1e3)), few=True
     ),
     "ive": Spec(
         precise.ive, ((0, 3), (0, 10), (0, 50), (0, 1)), second=((0, 3), (0, 100), (0, 900), (0, 1e-6))
@@ -197,6 +235,14 @@ def _shape_scale(a: Any, x: Any) -> Any:
 SCALES: dict[str, Callable[..., Any]] = {
     "wofz_real": _wofz_scale,
     "wofz_imag": _wofz_scale,
+    "wofz_slope_real": lambda x, y: abs(precise.wofz_derivative(x, y, 1)),
+    "wofz_slope_imag": lambda x, y: abs(precise.wofz_derivative(x, y, 1)),
+    **{
+        f"wofz_{name}_far_{side}": lambda x, y, order=order: abs(precise.wofz_derivative(x, y, order))
+        for name, order, side in FAR_DERIVATIVES
+    },
+    "ive_slope": lambda nu, x: precise.ive(nu, x) / x,
+    "ive_bend": lambda nu, x: precise.ive(nu, x) / x**2,
     "gammainc_by_shape_twice": _shape_scale,
     "lgamma": _lgamma_scale,
     "digamma": _digamma_scale,

@@ -29,44 +29,46 @@ from morefit.expr import (
     to_expr,
     where,
 )
+from morefit.expr.operations.normal import TAIL_FROM
 from morefit.model.formulas import exprel, gaussian_area, is_wide, largest, smallest
 
 Complex = tuple[Expr, Expr]
-SERIES = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0, -135135.0)  # of erfcx, in inverse squares
-FAR = 30.0  # from here on the next term is below 1e-17
+FAR = (
+    math.sqrt(2) * TAIL_FROM
+)  # lifetimes in a width, from which on decays are made of what has a limit for short ones
+SHORT = 10.0  # lifetimes in a width: with fewer, what cancels is little
+LATE = 7.0  # after a decay so far out w counts for 1e-21 of an oscillation
 
 
 def may_be_short(tau: Operand, sigma: Operand) -> bool:
-    """Return whether limits let a lifetime be much shorter than a resolution."""
-    return FAR * smallest(tau) <= largest(sigma)
+    """Return whether limits let a lifetime be so much shorter than a resolution that derivatives lose more than 1e-12."""
+    return SHORT * smallest(tau) <= largest(sigma)
 
 
 def short_decay(t: Expr, tau: Expr, sigma: Expr) -> Expr:
     """Return a normalised exponential decay seen with a Gaussian resolution, also where the lifetime is much shorter.
 
-    There derivatives by the rate cancel: it is a Gaussian times the asymptotic series of erfcx. That costs time.
+    There derivatives by the rate cancel: it is a Gaussian times a function of tau that is regular at zero. That costs time.
     """
     left = sigma - tau * t / sigma  # of sigma, by a shift that vanishes with tau
-    far, rest = left > FAR * tau, Op.MAX(left, FAR * tau)
-    square = (tau / rest) ** 2
-    series = to_expr(SERIES[-1])
-    for coefficient in reversed(SERIES[:-1]):
-        series = series * square + coefficient
-    short = Op.EXP(-0.5 * (t / sigma) ** 2) / (math.sqrt(2 * math.pi) * rest) * series
+    far = sigma / tau - t / sigma > FAR
+    rest = where(far, left, 0.5 * FAR * tau)  # elsewhere functions of it need not be computed
+    height = Op.TAIL(rest / (math.sqrt(2) * tau)) / (math.sqrt(2 * math.pi) * rest)
+    short = Op.EXP(-0.5 * (t / sigma) ** 2) * height
     return where(far, short, Op.SMEARED_DECAY(t, 1 / tau, sigma) / tau)
 
 
 def short_decay_area(low: Expr, high: Expr, tau: Expr, mean: Expr, sigma: Expr) -> Expr:
-    """Return its integral."""
+    """Return its integral, from its differential equation tau f' = gauss - f."""
     first, last = (short_decay(end - mean, tau, sigma) for end in (low, high))
     return gauss_area(low, high, mean, sigma) + tau * (first - last)
 
 
 def smeared_decay_area(low: Expr, high: Expr, rate: Expr, mean: Expr, sigma: Expr) -> Expr:
-    """Return the integral of ``SMEARED_DECAY`` over t, from its own differential equation f' = gauss - rate f."""
+    """Return the integral of ``SMEARED_DECAY`` over t times the rate, from its differential equation f' = gauss - rate f."""
     decay = decay_at(low, high, mean)
     first, last = (decay(end - mean, rate, sigma) for end in (low, high))
-    return (gauss_area(low, high, mean, sigma) + first - last) / rate
+    return gauss_area(low, high, mean, sigma) + first - last
 
 
 def decay_at(low: Expr, high: Expr, mean: Expr) -> Operation:
@@ -86,7 +88,7 @@ def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
     in the lower half plane by w(z) = 2 exp(-z^2) - w(-z).
     """
     x, y = sigma * frequency / math.sqrt(2), (sigma * rate - t / sigma) / math.sqrt(2)
-    gauss, size = 0.5 * Op.EXP(-0.5 * (t / sigma) ** 2), abs(y)
+    gauss, size = 0.5 * Op.EXP(-0.5 * (t / sigma) ** 2), where(y < -LATE, LATE, abs(y))
     near = gauss * Op.WOFZ_REAL(x, size), gauss * Op.WOFZ_IMAG(x, size)
     far = Op.EXP(rate * (0.5 * rate * sigma**2 - t) - 0.5 * (sigma * frequency) ** 2)
     phase = frequency * (t - rate * sigma**2)
@@ -94,6 +96,37 @@ def smeared_wave(t: Expr, rate: Expr, frequency: Expr, sigma: Expr) -> Complex:
         where(y < 0, far * Op.COS(phase) - near[0], near[0]),
         where(y < 0, far * Op.SIN(phase) + near[1], near[1]),
     )
+
+
+def short_wave(t: Expr, tau: Expr, frequency: Expr, sigma: Expr) -> Complex:
+    r"""Return both waves over the lifetime, also where that is much shorter than the resolution.
+
+    There they are a Gaussian times $\lambda S(z)/(\sigma-\lambda\tau t/\sigma)$ with $\lambda=1/(1-i\omega\tau)$, where
+    $S=-i\sqrt\pi zw(z)$ has a limit.
+    """
+    far = sigma / tau - t / sigma > FAR
+    x, y = sigma * frequency / math.sqrt(2), (sigma / tau - t / sigma) / math.sqrt(2)
+    safe = where(far, y, TAIL_FROM)
+    tail = Op.WOFZ_TAIL_REAL(x, safe), Op.WOFZ_TAIL_IMAG(x, safe)
+    # sigma (1 - i omega tau) - tau t / sigma
+    real, imaginary = where(far, sigma - tau * t / sigma, FAR * tau), -sigma * frequency * tau
+    size = math.sqrt(2 * math.pi) * (real**2 + imaginary**2)
+    gauss = Op.EXP(-0.5 * (t / sigma) ** 2) / size
+    short = (
+        gauss * (tail[0] * real + tail[1] * imaginary),
+        gauss * (tail[1] * real - tail[0] * imaginary),
+    )
+    near = smeared_wave(t, 1 / tau, frequency, sigma)
+    return where(far, short[0], near[0] / tau), where(far, short[1], near[1] / tau)
+
+
+def short_wave_area(low: Expr, high: Expr, tau: Expr, frequency: Expr, mean: Expr, sigma: Expr) -> Complex:
+    """Return their integrals, from tau f' = gauss - (1 - i frequency tau) f for both together."""
+    first, last = (short_wave(end - mean, tau, frequency, sigma) for end in (low, high))
+    real = gauss_area(low, high, mean, sigma) + tau * (first[0] - last[0])
+    imaginary, turn = tau * (first[1] - last[1]), frequency * tau
+    square = 1 + turn**2
+    return (real - imaginary * turn) / square, (real * turn + imaginary) / square
 
 
 def smeared_cells(centre: Expr, edges: Array, rows: Array, sigma: Expr, ends: tuple[Expr, Expr]) -> Expr:
@@ -148,50 +181,39 @@ def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
 
 
 class Resolution(Protocol):
-    """How decay times are measured: decays and waves as they are seen, and their integrals."""
+    """How decay times are measured: decays and waves as they are seen, and their integrals, all over the lifetime if they are smeared."""
 
-    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
-        """Return an exponential decay, by its lifetime, which may be short."""
+    def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
+        """Return an exponential decay, whose rate is one over a lifetime and what is added to it."""
 
-    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
+    def decay_area(self, low: Expr, high: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
         """Return its integral."""
 
-    def decay(self, t: Expr, rate: Expr) -> Expr:
-        """Return an exponential decay."""
-
-    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
-        """Return its integral."""
-
-    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
+    def wave(self, t: Expr, tau: Expr, frequency: Expr) -> Complex:
         """Return an exponential decay times a cosine, and times a sine."""
 
-    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
+    def wave_area(self, low: Expr, high: Expr, tau: Expr, frequency: Expr) -> Complex:
         """Return their integrals."""
 
 
 class Perfect:
     """Times are exact, and positive."""
 
-    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
-        return self.decay(t, 1 / tau)
+    def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
+        return where(t < 0, ZERO, Op.EXP(-(1 / tau + shift) * t))
 
-    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
-        return self.decay_area(low, high, 1 / tau)
-
-    def decay(self, t: Expr, rate: Expr) -> Expr:
-        return where(t < 0, ZERO, Op.EXP(-rate * t))
-
-    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
+    def decay_area(self, low: Expr, high: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
         first, width = Op.MAX(low, ZERO), Op.MAX(high, ZERO) - Op.MAX(low, ZERO)
+        rate = 1 / tau + shift
         return Op.EXP(-rate * first) * width * exprel(-rate * width)
 
-    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
-        decay = self.decay(t, rate)
+    def wave(self, t: Expr, tau: Expr, frequency: Expr) -> Complex:
+        decay = self.decay(t, tau)
         return decay * Op.COS(frequency * t), decay * Op.SIN(frequency * t)
 
-    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
-        first, last = (self.wave(Op.MAX(end, ZERO), rate, frequency) for end in (low, high))
-        return wave_area(first, last, ZERO, rate, frequency)
+    def wave_area(self, low: Expr, high: Expr, tau: Expr, frequency: Expr) -> Complex:
+        first, last = (self.wave(Op.MAX(end, ZERO), tau, frequency) for end in (low, high))
+        return wave_area(first, last, ZERO, 1 / tau, frequency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,36 +222,44 @@ class Smeared:
 
     gaussians: Sequence[tuple[Expr, Expr, Expr]]
 
-    def decay_by_lifetime(self, t: Expr, tau: Expr) -> Expr:
-        if not self.may_be_wide(tau):
-            return self.decay(t, 1 / tau)
-        return tau * add_all(*(f * short_decay(t - mean, tau, sigma) for f, mean, sigma in self.gaussians))
+    def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
+        def one(mean: Expr, sigma: Expr) -> Expr:
+            if not may_be_short(tau, sigma):
+                return Op.SMEARED_DECAY(t - mean, 1 / tau + shift, sigma) / tau
+            ratio = shorter(tau, shift)
+            return ratio * short_decay(t - mean, ratio * tau, sigma)
 
-    def decay_by_lifetime_area(self, low: Expr, high: Expr, tau: Expr) -> Expr:
-        if not self.may_be_wide(tau):
-            return self.decay_area(low, high, 1 / tau)
-        return tau * add_all(*(f * short_decay_area(low, high, tau, mu, s) for f, mu, s in self.gaussians))
+        return add_all(*(f * one(mean, sigma) for f, mean, sigma in self.gaussians))
 
-    def may_be_wide(self, tau: Expr) -> bool:
-        """Return whether limits let the resolution be much wider than a lifetime."""
-        return any(may_be_short(tau, sigma) for _, _, sigma in self.gaussians)
+    def decay_area(self, low: Expr, high: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
+        ratio = shorter(tau, shift)
 
-    def decay(self, t: Expr, rate: Expr) -> Expr:
-        return add_all(*(f * Op.SMEARED_DECAY(t - mean, rate, sigma) for f, mean, sigma in self.gaussians))
+        def one(mean: Expr, sigma: Expr) -> Expr:
+            if not may_be_short(tau, sigma):
+                return smeared_decay_area(low, high, 1 / tau + shift, mean, sigma)
+            return short_decay_area(low, high, ratio * tau, mean, sigma)
 
-    def decay_area(self, low: Expr, high: Expr, rate: Expr) -> Expr:
-        return add_all(*(f * smeared_decay_area(low, high, rate, mu, s) for f, mu, s in self.gaussians))
+        return ratio * add_all(*(f * one(mean, sigma) for f, mean, sigma in self.gaussians))
 
-    def wave(self, t: Expr, rate: Expr, frequency: Expr) -> Complex:
-        return self.total([smeared_wave(t - mu, rate, frequency, s) for _, mu, s in self.gaussians])
+    def wave(self, t: Expr, tau: Expr, frequency: Expr) -> Complex:
+        def one(mean: Expr, sigma: Expr) -> Complex:
+            if may_be_short(tau, sigma):
+                return short_wave(t - mean, tau, frequency, sigma)
+            real, imaginary = smeared_wave(t - mean, 1 / tau, frequency, sigma)
+            return real / tau, imaginary / tau
 
-    def wave_area(self, low: Expr, high: Expr, rate: Expr, frequency: Expr) -> Complex:
-        areas = []
-        for _, mean, sigma in self.gaussians:
-            first, last = (smeared_wave(end - mean, rate, frequency, sigma) for end in (low, high))
+        return self.total([one(mean, sigma) for _, mean, sigma in self.gaussians])
+
+    def wave_area(self, low: Expr, high: Expr, tau: Expr, frequency: Expr) -> Complex:
+        def one(mean: Expr, sigma: Expr) -> Complex:
+            if may_be_short(tau, sigma):
+                return short_wave_area(low, high, tau, frequency, mean, sigma)
+            first, last = (smeared_wave(end - mean, 1 / tau, frequency, sigma) for end in (low, high))
             gauss = gauss_area(low, high, mean, sigma)
-            areas.append(wave_area(first, last, gauss, rate, frequency))
-        return self.total(areas)
+            real, imaginary = wave_area(first, last, gauss, 1 / tau, frequency)
+            return real / tau, imaginary / tau
+
+        return self.total([one(mean, sigma) for _, mean, sigma in self.gaussians])
 
     def total(self, parts: Sequence[Complex]) -> Complex:
         """Add up what the Gaussians make of both waves."""
@@ -239,6 +269,11 @@ class Smeared:
             for k in (0, 1)
         )
         return real, imaginary
+
+
+def shorter(tau: Expr, shift: Expr) -> Expr:
+    """Return one over the rate in units of a lifetime."""
+    return ONE if shift is ZERO else 1 / (1 + tau * shift)
 
 
 def resolution_of(

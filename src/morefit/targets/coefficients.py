@@ -152,6 +152,62 @@ ERFCX = (
     7.050244974761354e-11,
 )
 ERFCX_POLE = 3.5
+# The first and second derivative of sqrt(pi) x erfcx(x) by 1 / (2 x^2), in 1 - 8 / (x + 2) for x >= 2: Chebyshev series in 40 digits.
+ERFCX_TAIL_FROM, ERFCX_TAIL_POLE = 2.0, 2.0
+ERFCX_TAIL_SLOPE = (
+    -0.9243710595027881,
+    -0.1833969560943585,
+    0.1399192950287397,
+    -0.027226128450257445,
+    -0.011381995937574899,
+    0.007716339420367709,
+    -0.0007518188166555645,
+    -0.0007657926234430127,
+    0.00024033358132551576,
+    4.9559410484832524e-05,
+    -3.2014507480226924e-05,
+    -3.582198328560495e-06,
+    3.885237745341541e-06,
+    4.2467534162714526e-07,
+    -4.7638492553840914e-07,
+    -7.821647119178743e-08,
+    5.7871262113719963e-08,
+    1.6001453824800606e-08,
+    -6.422593520118066e-09,
+    -3.0129958792651465e-09,
+    5.573822793926808e-10,
+    4.4856619363568236e-10,
+    -2.6722012276482497e-11,
+    -3.807475341889465e-11,
+)
+ERFCX_TAIL_BEND = (
+    4.951717814547679,
+    2.3477936975434077,
+    -1.3519592246883856,
+    -0.25253761338180747,
+    0.3902790042226222,
+    -0.03820193014396316,
+    -0.0733797661153365,
+    0.021459505417305732,
+    0.010260362640621742,
+    -0.005082128778650126,
+    -0.0013112761298105402,
+    0.0009291017586693386,
+    0.00019599352766591342,
+    -0.00015323163196662276,
+    -3.7760865379287026e-05,
+    2.349952564617102e-05,
+    8.339620582094496e-06,
+    -3.1619316995155183e-06,
+    -1.8296231881197864e-06,
+    3.0068641044239184e-07,
+    3.576279425515317e-07,
+    1.6933828757836857e-09,
+    -5.394185775365677e-08,
+    -7.125158970222748e-09,
+    4.538070285068314e-09,
+    1.0071973570122712e-09,
+)
 
 INVERSE_ROOT_PI = 1 / math.sqrt(math.pi)
 # The Faddeeva function: a sum over nodes t with weights, at multiples of a step or between them; the thirteen largest weights.
@@ -165,6 +221,21 @@ FADDEEVA_ON, FADDEEVA_BETWEEN = (
 )
 FADDEEVA_RATE = 2 * math.pi / FADDEEVA_STEP  # the pole of the integrand adds nothing from y = RATE / 2 on
 FADDEEVA_FAR = 1e4  # i z / (sqrt(pi) (z^2 - 1/2)) is right to 2^-54 from here on
+# Second moments of the weights are wrong by 6e-15, as the sum is for the derivative far from the origin: by what to multiply it.
+FADDEEVA_MOMENTS = tuple(
+    0.5 * INVERSE_ROOT_PI / math.fsum(a * t * t for t, a in nodes)
+    for nodes in (FADDEEVA_ON, FADDEEVA_BETWEEN)
+)
+FADDEEVA_MOMENT_FROM = 2.0
+# From |z| = FADDEEVA_SERIES_FROM on higher derivatives are series in 1 / z^2, times i / z^(order + 1); the first is from FADDEEVA_FAR on.
+FADDEEVA_SERIES_FROM, FADDEEVA_TERMS = 16.0, {1: 3, 2: 12, 3: 13, 4: 14}
+FADDEEVA_SERIES = {
+    order: tuple(
+        (-1) ** order * INVERSE_ROOT_PI * math.factorial(2 * k + order) / (4**k * math.factorial(k))
+        for k in range(terms)
+    )
+    for order, terms in FADDEEVA_TERMS.items()
+}
 
 # Bessel functions: one over the square of the step of the trapezoidal rule is BESSEL_STEP[0] + BESSEL_STEP[1] sqrt(x^2 + nu^2).
 # Its error is exp(-2 pi d / step) K_nu(x cos(d)) for the best d < pi / 2, and this keeps it below 2^-54 of K_nu(x).

@@ -6,7 +6,9 @@ from morefit.expr.operations.areas import Areas
 from morefit.expr.operations.arithmetic import Arithmetic, Choices
 from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.elementary import Exponential, Trigonometric
+from morefit.expr.operations.faddeeva import Faddeeva
 from morefit.expr.operations.incomplete import Incomplete
+from morefit.expr.operations.normal import Normal
 from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
@@ -33,6 +35,8 @@ class Op(
     Exponential,
     Trigonometric,
     Special,
+    Normal,
+    Faddeeva,
     Areas,
     Ratios,
     Bessel,

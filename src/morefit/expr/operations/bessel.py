@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 STEPS = 5000  # of the trapezoidal rule; far more than it needs from x = 1e-300 on
 
 
-def derivative_by_order(times: int) -> Any:
-    """Return a function for a derivative of exp(x) K_nu(x) by nu, from its integral over t by the trapezoidal rule."""
+def derivative_of_k(times: int, by_x: int = 0) -> Any:
+    """Return a function for a derivative of exp(x) K_nu(x) by nu and x, from its integral over t by the trapezoidal rule."""
 
     def derivative(nu: Any, x: Any) -> Any:
         nu, x = np.broadcast_arrays(np.asarray(nu, np.float64), np.asarray(x, np.float64))
@@ -23,14 +23,42 @@ def derivative_by_order(times: int) -> Any:
         total, largest = np.zeros_like(x), np.zeros_like(x)
         for k in range(1, STEPS):
             t = k * step
-            fall = 2 * x * np.sinh(0.5 * t) ** 2
-            sides = [np.exp(sign * np.abs(nu) * t - fall) for sign in (1, -1)]
-            term = t**times * 0.5 * (sides[0] + (-1) ** times * sides[1])
+            height = 2 * np.sinh(0.5 * t) ** 2
+            sides = [np.exp(sign * np.abs(nu) * t - x * height) for sign in (1, -1)]
+            term = t**times * height**by_x * 0.5 * (sides[0] + (-1) ** times * sides[1])
             total, largest = total + term, np.maximum(largest, term)
             if not np.any((term > 1e-20 * largest) & (term > 0)) and k > 10:
                 break
-        sign = np.sign(nu) ** times if times % 2 else 1.0
+        sign = (-1) ** by_x * (np.sign(nu) ** times if times % 2 else 1.0)
         return np.where(x > 0, sign * step * total, np.where(x == 0, sign * np.inf, np.nan)) + 0 * nu
+
+    return derivative
+
+
+@np.errstate(all="ignore")
+def i_of_numbers(nu: Any, x: Any) -> Any:
+    """Return exp(-x) I_nu(x), NaN where scipy has a negative order."""
+    return np.where(np.logical_or(np.less(nu, 0), np.less(x, 0)), np.nan, scipy_special("ive")(nu, x))
+
+
+def derivative_of_i(times: int) -> Any:
+    """Return a function for a derivative of exp(-x) I_nu(x) by x, by neighbours in the order or Hankel's expansion."""
+
+    @np.errstate(all="ignore")
+    def derivative(nu: Any, x: Any) -> Any:
+        nu, x = np.broadcast_arrays(np.asarray(nu, np.float64), np.asarray(x, np.float64))
+        i = [scipy_special("ive")(nu + k, x) for k in range(3)]
+        ratio = nu / x - 1
+        near = [ratio * i[0] + i[1], (ratio**2 - nu / x**2) * i[0] + (2 * ratio + 1 / x) * i[1] + i[2]][
+            times - 1
+        ]
+        term, far = np.ones_like(x), np.zeros_like(x)
+        for k in range(30):
+            far = far + term * (k + 0.5) * (1 if times == 1 else k + 1.5)
+            term = term * ((2 * k + 1) ** 2 - 4 * nu**2) / (8 * x * (k + 1))
+        far = far / (np.sqrt(2 * np.pi * x) * (-x) ** times)
+        result = np.where(x > 30 + 0.5 * nu**2, far, near)
+        return np.where((nu < 0) | (x < 0), np.nan, np.where(np.isinf(x), 0.0, result))[()]
 
     return derivative
 
@@ -51,7 +79,7 @@ class Bessel:
         ufuncs=("kve",),
         partials=lambda nu, x: (
             Bessel.KVE_BY_ORDER(nu, x),
-            (1 + nu / x) * Bessel.KVE(nu, x) - Bessel.KVE(nu + 1, x),
+            Bessel.KVE_SLOPE(nu, x),
         ),
         latex=Prefix(r"\operatorname{Ke}"),
         routine="kve",
@@ -61,12 +89,10 @@ class Bessel:
         rank=61,
         arity=2,
         price=800,
-        numpy=derivative_by_order(1),
+        numpy=derivative_of_k(1),
         partials=lambda nu, x: (
             Bessel.KVE_BY_ORDER_TWICE(nu, x),
-            (1 + nu / x) * Bessel.KVE_BY_ORDER(nu, x)
-            + Bessel.KVE(nu, x) / x
-            - Bessel.KVE_BY_ORDER(nu + 1, x),
+            Bessel.KVE_BY_ORDER_SLOPE(nu, x),
         ),
         latex=Prefix(r"\operatorname{Ke}^{(1)}"),
         routine="kve_by_order",
@@ -75,7 +101,7 @@ class Bessel:
         rank=62,
         arity=2,
         price=800,
-        numpy=derivative_by_order(2),
+        numpy=derivative_of_k(2),
         partials=lambda nu, x: (
             None,
             (1 + nu / x) * Bessel.KVE_BY_ORDER_TWICE(nu, x)
@@ -86,16 +112,57 @@ class Bessel:
         routine="kve_by_order_twice",
         traits=Trait.NOT_NEGATIVE,
     )
-    # the logarithm of exp(x) K_nu(x) and the ratio K_{nu+1}(x) / K_nu(x), which obeys a Riccati equation: derivatives of both by
-    # x are made of the ratio alone
+    # derivatives by x are integrals of one sign; those of third order are not known
+    KVE_SLOPE: Operation = Operation(
+        rank=114,
+        arity=2,
+        price=800,
+        numpy=derivative_of_k(0, 1),
+        partials=lambda nu, x: (Bessel.KVE_BY_ORDER_SLOPE(nu, x), Bessel.KVE_BEND(nu, x)),
+        latex=Prefix(r"\operatorname{Ke}'"),
+        routine="kve_slope",
+    )
+    KVE_BEND: Operation = Operation(
+        rank=115,
+        arity=2,
+        price=800,
+        numpy=derivative_of_k(0, 2),
+        partials=lambda nu, x: (None, None),
+        latex=Prefix(r"\operatorname{Ke}''"),
+        routine="kve_bend",
+        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
+    )
+    KVE_BY_ORDER_SLOPE: Operation = Operation(
+        rank=116,
+        arity=2,
+        price=800,
+        numpy=derivative_of_k(1, 1),
+        partials=lambda nu, x: (None, None),
+        latex=Prefix(r"\operatorname{Ke}^{(1)\prime}"),
+        routine="kve_by_order_slope",
+    )
+    # the logarithm of exp(x) K_nu(x) and the ratio K_{nu+1}(x) / K_nu(x)
     LOG_KVE: Operation = Operation(
         rank=86,
         arity=2,
         price=840,
         numpy=lambda nu, x: np.log(scipy_special("kve")(nu, x)),
-        partials=lambda nu, x: (Bessel.LOG_KVE_BY_ORDER(nu, x), 1 + nu / x - Bessel.KV_RATIO(nu, x)),
+        partials=lambda nu, x: (Bessel.LOG_KVE_BY_ORDER(nu, x), Bessel.LOG_KVE_SLOPE(nu, x)),
         latex=Prefix(r"\operatorname{logKe}"),
         spelled=lambda nu, x: np.log(Bessel.KVE(nu, x)),
+    )
+    LOG_KVE_SLOPE: Operation = Operation(
+        rank=117,
+        arity=2,
+        price=1600,
+        numpy=lambda nu, x: derivative_of_k(0, 1)(nu, x) / scipy_special("kve")(nu, x),
+        partials=lambda nu, x: (
+            Bessel.KVE_BY_ORDER_SLOPE(nu, x) / Bessel.KVE(nu, x)
+            - Bessel.LOG_KVE_SLOPE(nu, x) * Bessel.LOG_KVE_BY_ORDER(nu, x),
+            Bessel.KVE_BEND(nu, x) / Bessel.KVE(nu, x) - Bessel.LOG_KVE_SLOPE(nu, x) ** 2,
+        ),
+        latex=Prefix(r"\operatorname{logKe}'"),
+        spelled=lambda nu, x: Bessel.KVE_SLOPE(nu, x) / Bessel.KVE(nu, x),
     )
     KV_RATIO: Operation = Operation(
         rank=87,
@@ -104,7 +171,7 @@ class Bessel:
         numpy=lambda nu, x: scipy_special("kve")(nu + 1, x) / scipy_special("kve")(nu, x),
         partials=lambda nu, x: (
             ratio_by_order(nu, x),
-            Bessel.KV_RATIO(nu, x) ** 2 - (2 * nu + 1) / x * Bessel.KV_RATIO(nu, x) - 1,
+            Bessel.KV_RATIO(nu, x) * (Bessel.LOG_KVE_SLOPE(nu + 1, x) - Bessel.LOG_KVE_SLOPE(nu, x)),
         ),
         latex=Prefix(r"\operatorname{Kratio}"),
         spelled=lambda nu, x: Bessel.KVE(nu + 1, x) / Bessel.KVE(nu, x),
@@ -114,8 +181,12 @@ class Bessel:
         rank=88,
         arity=2,
         price=1600,
-        numpy=lambda nu, x: derivative_by_order(1)(nu, x) / scipy_special("kve")(nu, x),
-        partials=lambda nu, x: (Bessel.LOG_KVE_BY_ORDER_TWICE(nu, x), 1 / x - ratio_by_order(nu, x)),
+        numpy=lambda nu, x: derivative_of_k(1)(nu, x) / scipy_special("kve")(nu, x),
+        partials=lambda nu, x: (
+            Bessel.LOG_KVE_BY_ORDER_TWICE(nu, x),
+            Bessel.KVE_BY_ORDER_SLOPE(nu, x) / Bessel.KVE(nu, x)
+            - Bessel.LOG_KVE_SLOPE(nu, x) * Bessel.LOG_KVE_BY_ORDER(nu, x),
+        ),
         latex=Prefix(r"\operatorname{logKe}^{(1)}"),
         spelled=lambda nu, x: Bessel.KVE_BY_ORDER(nu, x) / Bessel.KVE(nu, x),
     )
@@ -124,8 +195,8 @@ class Bessel:
         arity=2,
         price=2400,
         numpy=lambda nu, x: (
-            derivative_by_order(2)(nu, x) / scipy_special("kve")(nu, x)
-            - (derivative_by_order(1)(nu, x) / scipy_special("kve")(nu, x)) ** 2
+            derivative_of_k(2)(nu, x) / scipy_special("kve")(nu, x)
+            - (derivative_of_k(1)(nu, x) / scipy_special("kve")(nu, x)) ** 2
         ),
         partials=lambda nu, x: (None, None),
         latex=Prefix(r"\operatorname{logKe}^{(2)}"),
@@ -138,11 +209,27 @@ class Bessel:
         rank=63,
         arity=2,
         price=600,
-        numpy=lambda nu, x: np.where(
-            np.logical_or(np.less(nu, 0), np.less(x, 0)), np.nan, scipy_special("ive")(nu, x)
-        ),
-        partials=lambda nu, x: (None, (nu / x - 1) * Bessel.IVE(nu, x) + Bessel.IVE(nu + 1, x)),
+        numpy=i_of_numbers,
+        partials=lambda nu, x: (None, Bessel.IVE_SLOPE(nu, x)),
         latex=Prefix(r"\operatorname{Ie}"),
         routine="ive",
         traits=Trait.NOT_NEGATIVE,
+    )
+    IVE_SLOPE: Operation = Operation(
+        rank=118,
+        arity=2,
+        price=600,
+        numpy=derivative_of_i(1),
+        partials=lambda nu, x: (None, Bessel.IVE_BEND(nu, x)),
+        latex=Prefix(r"\operatorname{Ie}'"),
+        routine="ive_slope",
+    )
+    IVE_BEND: Operation = Operation(
+        rank=119,
+        arity=2,
+        price=600,
+        numpy=derivative_of_i(2),
+        partials=lambda nu, x: (None, None),
+        latex=Prefix(r"\operatorname{Ie}''"),
+        routine="ive_bend",
     )

@@ -1,4 +1,4 @@
-"""Special functions: the normal distribution and the gamma function."""
+"""Special functions: error functions, decays with a Gaussian resolution, the gamma function."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from morefit.expr.operations.arithmetic import Choices
+from morefit.expr.operations.normal import Normal
 from morefit.expr.operations.record import Operation, Prefix, Trait, scipy_special
 
 if TYPE_CHECKING:
@@ -19,23 +20,6 @@ def plain_or(scalar: Callable[[float], float], name: str) -> Callable[[Any], Any
     """Use the math module for a lone number and scipy for arrays."""
     array = scipy_special(name)
     return lambda x: scalar(x) if isinstance(x, float) else array(x)
-
-
-def faddeeva(x: Any, y: Any) -> Any:
-    """Return scipy's w(x + i y)."""
-    z = np.empty(np.broadcast(x, y).shape, np.complex128)
-    z.real, z.imag = x, y
-    return scipy_special("wofz")(z)
-
-
-def faddeeva_slope_real(x: Expr, y: Expr) -> Expr:
-    """Return the real part of w'(z) = 2 i / sqrt(pi) - 2 z w(z)."""
-    return 2 * (y * Special.WOFZ_IMAG(x, y) - x * Special.WOFZ_REAL(x, y))
-
-
-def faddeeva_slope_imag(x: Expr, y: Expr) -> Expr:
-    """Return its imaginary part."""
-    return 2 / math.sqrt(math.pi) - 2 * (x * Special.WOFZ_IMAG(x, y) + y * Special.WOFZ_REAL(x, y))
 
 
 GAUSSIAN_ZERO = 38.7  # widths from the mean: a Gaussian is below the smallest number from here on
@@ -104,7 +88,7 @@ def smeared_decay_of(rank: int, part: Any, gaussian: Callable[[Expr, Expr], Expr
         numpy=numbers,
         partials=partials,
         latex=Prefix(r"\operatorname{decay}"),
-        spelled=lambda t, rate, sigma: decay(t, rate, sigma, Choices.WHERE, np.exp, Special.ERFCX),
+        spelled=lambda t, rate, sigma: decay(t, rate, sigma, Choices.WHERE, np.exp, Normal.ERFCX),
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
     )
     return record
@@ -133,54 +117,6 @@ class Special:
         routine="erfc",
         traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
     )
-    ERFCX: Operation = Operation(  # exp(x^2) erfc(x)
-        rank=54,
-        price=60,
-        numpy=scipy_special("erfcx"),
-        ufuncs=("erfcx",),
-        partials=lambda x: (2 * x * Special.ERFCX(x) - 2 / math.sqrt(math.pi),),
-        latex=Prefix(r"\operatorname{erfcx}"),
-        routine="erfcx",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE,
-    )
-    NDTR = Operation(  # the standard normal distribution
-        rank=55,
-        price=70,
-        numpy=scipy_special("ndtr"),
-        ufuncs=("ndtr",),
-        partials=lambda x: (1 / math.sqrt(2 * math.pi) * np.exp(-0.5 * x**2),),
-        latex=Prefix(r"\Phi"),
-        routine="ndtr",
-        traits=Trait.NOT_NEGATIVE | Trait.POSITIVE | Trait.LEVELS_OFF,
-    )
-    LOG_NDTR = Operation(
-        rank=56,
-        price=130,
-        numpy=scipy_special("log_ndtr"),
-        ufuncs=("log_ndtr",),
-        partials=lambda x: (math.sqrt(2 / math.pi) / Special.ERFCX(-math.sqrt(0.5) * x),),
-        latex=Prefix(r"\ln\Phi"),
-        routine="log_ndtr",
-    )
-    # the Faddeeva function w(x + i y): its real part u and imaginary part v obey w' = 2 i / sqrt(pi) - 2 z w
-    WOFZ_REAL: Operation = Operation(
-        rank=57,
-        arity=2,
-        price=250,
-        numpy=lambda x, y: faddeeva(x, y).real,
-        partials=lambda x, y: (faddeeva_slope_real(x, y), -faddeeva_slope_imag(x, y)),
-        latex=Prefix(r"\operatorname{Re}w"),
-        routine="wofz_real",
-    )
-    WOFZ_IMAG: Operation = Operation(
-        rank=58,
-        arity=2,
-        price=250,
-        numpy=lambda x, y: faddeeva(x, y).imag,
-        partials=lambda x, y: (faddeeva_slope_imag(x, y), faddeeva_slope_real(x, y)),
-        latex=Prefix(r"\operatorname{Im}w"),
-        routine="wofz_imag",
-    )
     SMEARED_DECAY: Operation = smeared_decay_of(72, whole_part, lambda t, s: np.exp(-0.5 * (t / s) ** 2))
     # at the ends of a range around zero, where what a density has ten widths away is negligible in its integral
     GAUSSIAN_AT_END: Operation = Operation(
@@ -194,15 +130,6 @@ class Special:
         traits=Trait.NOT_NEGATIVE,
     )
     DECAY_AT_END: Operation = smeared_decay_of(81, end_part, lambda t, s: Special.GAUSSIAN_AT_END(t, s))
-    NDTRI: Operation = Operation(  # the inverse of the standard normal distribution
-        rank=27,
-        price=120,
-        numpy=scipy_special("ndtri"),
-        ufuncs=("ndtri",),
-        partials=lambda x: (math.sqrt(2 * math.pi) * np.exp(0.5 * Special.NDTRI(x) ** 2),),
-        latex=Prefix(r"\Phi^{-1}"),
-        routine="ndtri",
-    )
     LGAMMA = Operation(
         rank=28,
         price=200,

@@ -15,6 +15,7 @@ from morefit.model.resolution import Resolution, resolution_of
 class _MeasuredTimes(Pdf):
     """Decay times that are measured with a resolution: a sum of Gaussians."""
 
+    tau: Positive
     sigma: Positives
     mean: Numbers
     fractions: Shares
@@ -31,7 +32,8 @@ class _MeasuredTimes(Pdf):
         """Return the density with another Gaussian on top of its resolution."""
         widths = tuple(Op.SQRT(width**2 + sigma**2) for width in self.sigma) or (sigma,)
         means = tuple(m + mean for m in self.mean if self.sigma) or (mean,)
-        return ONE, replace(self, sigma=widths, mean=means)  # type: ignore[type-var]
+        factor = ONE if self.sigma else to_expr(self.tau)  # densities with a resolution are over the lifetime
+        return factor, replace(self, sigma=widths, mean=means)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,10 @@ class Decay(_MeasuredTimes):
     fractions: Shares = ()
 
     def density(self) -> Expr:
-        return self.resolution().decay_by_lifetime(self.t.expr, to_expr(self.tau))
+        return self.resolution().decay(self.t.expr, to_expr(self.tau))
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        return self.resolution().decay_by_lifetime_area(low, high, to_expr(self.tau))
+        return self.resolution().decay_area(low, high, to_expr(self.tau))
 
     def quantile(self, probability: Expr) -> Expr | None:
         if self.sigma:
@@ -91,15 +93,15 @@ class BDecay(_MeasuredTimes):
     fractions: Shares = ()
 
     def density(self) -> Expr:
-        seen, rate, t = self.resolution(), 1 / to_expr(self.tau), self.t.expr
-        decays = [(factor, seen.decay(t, rate + shift)) for factor, shift in self.decays()]
-        waves = zip((self.cos, self.sin), seen.wave(t, rate, to_expr(self.delta_m)), strict=True)
+        seen, tau, t = self.resolution(), to_expr(self.tau), self.t.expr
+        decays = [(factor, seen.decay(t, tau, shift)) for factor, shift in self.decays()]
+        waves = zip((self.cos, self.sin), seen.wave(t, tau, to_expr(self.delta_m)), strict=True)
         return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        seen, rate = self.resolution(), 1 / to_expr(self.tau)
-        decays = [(factor, seen.decay_area(low, high, rate + shift)) for factor, shift in self.decays()]
-        waves = zip((self.cos, self.sin), seen.wave_area(low, high, rate, to_expr(self.delta_m)), strict=True)
+        seen, tau = self.resolution(), to_expr(self.tau)
+        decays = [(factor, seen.decay_area(low, high, tau, shift)) for factor, shift in self.decays()]
+        waves = zip((self.cos, self.sin), seen.wave_area(low, high, tau, to_expr(self.delta_m)), strict=True)
         return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
 
     def decays(self) -> list[tuple[Expr, Expr]]:

@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from morefit.expr.operations import Operation
 from morefit.kernel import Body, Kernel, Line
 from morefit.targets import coefficients
-from morefit.targets.opencl import bessel_functions, error_functions, incomplete_functions
+from morefit.targets.opencl import (
+    bessel_functions,
+    error_functions,
+    faddeeva_functions,
+    incomplete_functions,
+)
 from morefit.targets.opencl.dialect import outlined_function
 from morefit.targets.opencl.polynomial import horner
 
@@ -153,24 +158,54 @@ double tetragamma(const double x)
     "ERFCX": error_functions.ERFCX,
     "NDTR": error_functions.NDTR,
     "LOG_NDTR": error_functions.LOG_NDTR,
-    "WOFZ_REAL": error_functions.WOFZ_REAL,
-    "WOFZ_IMAG": error_functions.WOFZ_IMAG,
+    "TAIL_SLOPE": error_functions.TAIL_SLOPE,
+    "TAIL_BEND": error_functions.TAIL_BEND,
+    "WOFZ_REAL": faddeeva_functions.WOFZ_REAL,
+    "WOFZ_IMAG": faddeeva_functions.WOFZ_IMAG,
+    "WOFZ_SLOPE_REAL": faddeeva_functions.WOFZ_SLOPE_REAL,
+    "WOFZ_SLOPE_IMAG": faddeeva_functions.WOFZ_SLOPE_IMAG,
+    "WOFZ_BEND_FAR_REAL": faddeeva_functions.WOFZ_BEND_FAR_REAL,
+    "WOFZ_BEND_FAR_IMAG": faddeeva_functions.WOFZ_BEND_FAR_IMAG,
+    "WOFZ_THIRD_FAR_REAL": faddeeva_functions.WOFZ_THIRD_FAR_REAL,
+    "WOFZ_THIRD_FAR_IMAG": faddeeva_functions.WOFZ_THIRD_FAR_IMAG,
+    "WOFZ_FOURTH_FAR_REAL": faddeeva_functions.WOFZ_FOURTH_FAR_REAL,
     "KVE": bessel_functions.KVE,
     "KVE_BY_ORDER": bessel_functions.KVE_BY_ORDER,
     "KVE_BY_ORDER_TWICE": bessel_functions.KVE_BY_ORDER_TWICE,
+    "KVE_SLOPE": bessel_functions.KVE_SLOPE,
+    "KVE_BEND": bessel_functions.KVE_BEND,
+    "KVE_BY_ORDER_SLOPE": bessel_functions.KVE_BY_ORDER_SLOPE,
     "IVE": bessel_functions.IVE,
+    "IVE_SLOPE": bessel_functions.IVE_SLOPE,
+    "IVE_BEND": bessel_functions.IVE_BEND,
     "GAMMAINC": incomplete_functions.GAMMAINC,
     "GAMMAINCC": incomplete_functions.GAMMAINCC,
     "GAMMAINC_BY_SHAPE": incomplete_functions.GAMMAINC_BY_SHAPE,
     "GAMMAINC_BY_SHAPE_TWICE": incomplete_functions.GAMMAINC_BY_SHAPE_TWICE,
     "BETAINC": incomplete_functions.BETAINC,
 }
+FAR_NAMES = (
+    {"WOFZ_BEND_FAR_REAL", "WOFZ_BEND_FAR_IMAG"},
+    {"WOFZ_THIRD_FAR_REAL", "WOFZ_THIRD_FAR_IMAG"},
+    {"WOFZ_FOURTH_FAR_REAL"},
+)
+FADDEEVA_FAR = set[str]().union(*FAR_NAMES)
 # What the texts of several operations call, and which.
 SHARED: Sequence[tuple[str, set[str]]] = (
     (error_functions.ERFCX_POSITIVE, {"ERFCX", "NDTR", "LOG_NDTR"}),
     (error_functions.NORMAL_TAIL, {"NDTR", "LOG_NDTR"}),
-    (error_functions.FADDEEVA, {"WOFZ_REAL", "WOFZ_IMAG"}),
-    (bessel_functions.TRAPEZOID, {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE"}),
+    (faddeeva_functions.PRODUCT, {"WOFZ_SLOPE_REAL", "WOFZ_SLOPE_IMAG", *FADDEEVA_FAR}),
+    (
+        faddeeva_functions.FADDEEVA,
+        {"WOFZ_REAL", "WOFZ_IMAG", "WOFZ_SLOPE_REAL", "WOFZ_SLOPE_IMAG", *FADDEEVA_FAR},
+    ),
+    (faddeeva_functions.SLOPE, {"WOFZ_SLOPE_REAL", "WOFZ_SLOPE_IMAG"}),
+    *zip(faddeeva_functions.FAR.values(), FAR_NAMES, strict=True),
+    (
+        bessel_functions.TRAPEZOID,
+        {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE", "KVE_SLOPE", "KVE_BEND", "KVE_BY_ORDER_SLOPE"},
+    ),
+    (bessel_functions.BESSEL_SERIES, {"IVE", "IVE_SLOPE", "IVE_BEND"}),
     (
         incomplete_functions.GAMMA_PARTS,
         {"GAMMAINC", "GAMMAINCC", "GAMMAINC_BY_SHAPE", "GAMMAINC_BY_SHAPE_TWICE"},

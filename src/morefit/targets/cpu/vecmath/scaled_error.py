@@ -10,6 +10,10 @@ from morefit.targets.coefficients import (
     CENTRE_TOP,
     ERFCX,
     ERFCX_POLE,
+    ERFCX_TAIL_BEND,
+    ERFCX_TAIL_FROM,
+    ERFCX_TAIL_POLE,
+    ERFCX_TAIL_SLOPE,
     FAR_BOTTOM,
     FAR_FROM,
     FAR_TOP,
@@ -58,6 +62,31 @@ def _erfcx_negative(w: Writer, size: str, forward: str) -> str:
     clamped = w.clamp(size, 0.0, ERFCX_INFINITE)
     growth = exp_of_pair(w, w.two_product(clamped, clamped))
     return w.fma(2.0, growth, w.neg(forward))
+
+
+def _moment(w: Writer, x: str, coefficients: Sequence[float]) -> str:
+    """Return a polynomial in (x - from - from - pole) / (x + pole), computed where a lane is beyond its begin."""
+    first = sum(c * (-1.0) ** k for k, c in enumerate(coefficients))
+
+    def polynomial() -> str:
+        inverse = w.div(-2.0 * (ERFCX_TAIL_FROM + ERFCX_TAIL_POLE), w.add(x, ERFCX_TAIL_POLE))
+        return w.polynomial(coefficients, w.add(inverse, 1.0))
+
+    return w.where_any(w.compare("uge", x, ERFCX_TAIL_FROM), w.number(first), polynomial)
+
+
+@vector_function()
+@widened
+def tail_slope(w: Writer, x: str) -> str:
+    """Return the derivative of sqrt(pi) x erfcx(x) by 1 / (2 x^2), for x >= ERFCX_TAIL_FROM."""
+    return _moment(w, x, ERFCX_TAIL_SLOPE)
+
+
+@vector_function()
+@widened
+def tail_bend(w: Writer, x: str) -> str:
+    """Return its second derivative."""
+    return _moment(w, x, ERFCX_TAIL_BEND)
 
 
 def _tail(w: Writer, size: str, scaled: str) -> str:
