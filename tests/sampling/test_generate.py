@@ -301,7 +301,7 @@ def test_a_pole_between_the_points_that_are_tried_is_refused_before_anything_is_
 def test_events_that_were_given_up_are_no_sample():
     x = x_on()
     with pytest.raises(mf.ModelError, match=HARDLY_ACCEPTED):
-        sampler(mf.Density(np.exp(-x), [x])).repair(above=0, given_up=1)
+        sampler(mf.Density(np.exp(-x), [x])).repair(above=0, abandoned=1)
 
 
 def test_a_density_that_is_no_number_in_places_is_refused():

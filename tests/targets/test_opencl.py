@@ -340,14 +340,14 @@ def test_events_are_those_of_the_cpu(device, name):
 def test_candidates_that_are_never_accepted_are_reported(device):
     program = compile_sampler((uniform(0),), ZERO, ZERO, OpenCL()).program
     drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
-    assert drawn.given_up == 3
+    assert drawn.abandoned == 3
     assert drawn.above == 0
 
 
 def test_candidates_above_their_envelope_are_reported(device):
     program = compile_sampler((uniform(0),), ONE, ONE, OpenCL()).program
     drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
-    assert drawn.given_up == 0
+    assert drawn.abandoned == 0
     assert drawn.above == 3
 
 
@@ -361,7 +361,7 @@ def test_events_are_drawn_again_until_accepted(device, share, group):
         compile_sampler((x, u), accept, ZERO, backend).program.sample(np.empty((4, 0)), sizes, 3, 0)
         for backend in (OpenCL(work_group=group), mf.Cpu())
     )
-    assert not ours.given_up
+    assert not ours.abandoned
     for a, b in zip(ours.columns, judge.columns, strict=True):
         np.testing.assert_array_equal(a.values, b.values)
     assert (ours.columns[1].values < share).all()

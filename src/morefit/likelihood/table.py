@@ -303,6 +303,6 @@ class TableSampler:
         ]
         return Drawn(tuple(self.backend.upload(a) for a in arrays), 0, 0)
 
-    def repair(self, above: int, given_up: int) -> bool:
+    def repair(self, above: int, abandoned: int) -> bool:
         """Return that nothing has to be drawn again."""
         return False

@@ -44,8 +44,8 @@ from morefit.pipeline import (
     able_backend,
 )
 from morefit.rewrite.precompute import Precompute
+from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
-from morefit.sampling.given_rows import given_rows
 from morefit.targets import Backend, Events, choose_backend
 from morefit.text.arguments import in_sentences
 
@@ -226,7 +226,9 @@ class Likelihood(EventSums):
 
     def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> ToySampler:
         """Return what draws toys at true values, for rows of what a conditional model is given, drawn by chance or not."""
-        rows = given_rows("toys", self.model, self.data, resample=resample) if self.model.given else None
+        rows = (
+            conditional_rows("toys", self.model, self.data, resample=resample) if self.model.given else None
+        )
         return Sampler(self.model, truth, backend, given=rows)
 
     def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:

@@ -137,7 +137,7 @@ def project(
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
-    rows = given_rows(model, inside if x.name in region else sample, box)
+    rows = conditional_rows(model, inside if x.name in region else sample, box)
     fine = finer(Bins(x, edges, rest, rows), oversampling)
 
     def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
@@ -244,7 +244,7 @@ def curves(
     return {name: scale * float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}
 
 
-def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
+def conditional_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
     """Return what a conditional model is given in the data; events outside a box count as nothing."""
     if not model.given:
         return None

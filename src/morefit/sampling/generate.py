@@ -32,7 +32,7 @@ from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
-from morefit.sampling.given_rows import GivenRows, check_rows, given_rows
+from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
 from morefit.sampling.recipe import recipe
 from morefit.targets import Backend, Drawn, Events, choose_backend
 from morefit.text.suggest import suggest
@@ -57,7 +57,7 @@ class ToySampler(Protocol):
 
     def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn: ...
 
-    def repair(self, above: int, given_up: int) -> bool: ...
+    def repair(self, above: int, abandoned: int) -> bool: ...
 
 
 _prepared: OrderedDict[tuple[Any, ...], tuple[Any, tuple[Recipe, Compiled]]] = OrderedDict()
@@ -72,7 +72,7 @@ class Sampler:
     backend: Backend
     margin: float = MARGIN
     generator: Generator = COMPILED[0]
-    given: GivenRows | None = None  # what a conditional model draws its events for
+    given: ConditionalRows | None = None  # what a conditional model draws its events for
 
     def __post_init__(self) -> None:
         self.backend = able_backend(self.model, self.backend)
@@ -117,7 +117,7 @@ class Sampler:
         """Draw toys ``first_toy``, ``first_toy + 1``, ... of these sizes, one after the other."""
         for _ in range(REPAIRS):
             drawn = self.launch(sizes, seed, first_toy)
-            if not self.repair(drawn.above, drawn.given_up):
+            if not self.repair(drawn.above, drawn.abandoned):
                 return drawn
         raise envelope_error()
 
@@ -129,7 +129,7 @@ class Sampler:
         """
         drawn = self.launch(sizes, seed, first_toy)
         if not drawn.above:
-            self.repair(0, drawn.given_up)
+            self.repair(0, drawn.abandoned)
             yield sizes, drawn
         elif len(sizes) == 1:
             yield sizes, replace(self, margin=self.raised()).draw(sizes, seed, first_toy)
@@ -152,9 +152,9 @@ class Sampler:
         buffers = tuple(self.backend.upload(c) for c in columns)
         return Drawn(buffers, sum(t[1] for t in toys), sum(t[2] for t in toys))
 
-    def repair(self, above: int, given_up: int) -> bool:
+    def repair(self, above: int, abandoned: int) -> bool:
         """Raise the envelope if a density exceeded it; return whether the draw must be repeated."""
-        if given_up:
+        if abandoned:
             raise cannot_draw()
         if above:
             self.margin = self.raised()
@@ -264,7 +264,7 @@ def generate_events(
     seed = secrets.randbits(63) if seed is None else check_seed(seed)
     known = all_values(model, truth)
     resample = events is not None or model.expected_events() is not None
-    rows = given_rows("generate", model, given, resample=resample)
+    rows = conditional_rows("generate", model, given, resample=resample)
     if rows is not None and not resample:
         sizes = np.array([len(rows)], np.int64)
     elif events is None:

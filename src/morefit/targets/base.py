@@ -66,7 +66,7 @@ class Drawn:
 
     columns: tuple[Buffer, ...]
     above: int  # vectors of events in which a density was above its envelope
-    given_up: int  # vectors of events for which no candidate was accepted
+    abandoned: int  # vectors of events for which no candidate was accepted
 
 
 class Launch(Protocol):

@@ -22,8 +22,8 @@ from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
+from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
-from morefit.sampling.given_rows import given_rows
 from morefit.text.suggest import suggest
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
@@ -69,7 +69,7 @@ def template_of(
     template = Likelihood(
         model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
     )
-    rows = None if given is None else given_rows(what, model, given)
+    rows = None if given is None else conditional_rows(what, model, given)
     return template if rows is None else template.replaced(data=Dataset(rows.columns))
 
 
@@ -89,7 +89,7 @@ def template_of_all(what: str, model: Simultaneous, given: Any, **options: Any) 
         return template
     rows = model.split(given, columns=lambda one: one.given)
     known = [
-        given_rows(what, model[label], data) if model[label].given else None
+        conditional_rows(what, model[label], data) if model[label].given else None
         for label, (data, _) in rows.items()
     ]
     parts = zip(template.parts, known, strict=True)

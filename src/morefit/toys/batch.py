@@ -215,7 +215,7 @@ class Toys:
 
     def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
         """Raise the envelopes that densities exceeded; return whether toys must be drawn again."""
-        reports = zip(results.above, results.given_up, strict=True)
+        reports = zip(results.above, results.abandoned, strict=True)
         repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]  # all of them
         return any(repaired)
 

@@ -73,7 +73,7 @@ class Restricted(Pdf):
         return tuple((w, pdf, probability_of(pdf, self.ranges)) for w, pdf in self.whole.shares())
 
     @property
-    def ranges_given(self) -> Region:
+    def conditional_ranges(self) -> Region:
         """The ranges of observables that are given."""
         return part_of(self.ranges, self.given)
 
@@ -161,7 +161,9 @@ class Restricted(Pdf):
         return probability_of(self.whole, both, values) / probability_of(self.whole, self.ranges, values)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
-        if self.given and (len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.ranges_given):
+        if self.given and (
+            len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.conditional_ranges
+        ):
             raise ModelError(
                 f"restricted: events with {listing(self.given)} given can be drawn from one density in one range of what is"
                 f" drawn, got {region_text(self.ranges)}; draw from the model itself, and cut"

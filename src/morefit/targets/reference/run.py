@@ -142,7 +142,7 @@ class ReferenceProgram:
         tables, per_call = per_call_of(kernel, parameters)
         names = dict(zip(kernel.scalars, per_call, strict=False)) | tables
         source = (Streams if frame.streams else Counted)(seed, toy, size)
-        out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
+        out, above, abandoned = np.zeros((kernel.outputs, size)), 0, 0
         for waiting in source.together():
             for draw in range(MAX_DRAWS):
                 if not len(waiting):
@@ -157,8 +157,8 @@ class ReferenceProgram:
                 out[:, waiting[good]] = np.array(drawn)[:, good]
                 above += int(np.count_nonzero(over))
                 waiting = waiting[~good]
-            given_up += len(waiting)
-        return out, above, given_up
+            abandoned += len(waiting)
+        return out, above, abandoned
 
 
 @dataclass(frozen=True, eq=False)
