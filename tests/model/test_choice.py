@@ -70,11 +70,11 @@ def test_profiles_keep_what_the_best_fit_had_fixed():
 
 
 def test_profiles_need_a_valid_fit():
-    worse = mf.Choice("shape", {"one": mf.Density(F + G, X), "two": mf.Density(F * G, X)})
+    hopeless = mf.Choice("shape", {"one": mf.Density(F + G, X), "two": mf.Density(F * G, X)})
     with pytest.raises(
         mf.FitError, match="profile: no density of the choices has a valid fit; change start values"
     ):
-        mf.intervals.profile(worse, "f", [0.4], data=DATA, progress=False)
+        mf.intervals.profile(hopeless, "f", [0.4], data=DATA, progress=False)
 
 
 def test_a_choice_is_decided_by_hand():
