@@ -9,6 +9,7 @@ from functools import partial
 from math import exp, nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +24,10 @@ from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
-from morefit.model import Parameter
+from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets import Backend
@@ -137,12 +138,13 @@ class ScannedToys(Frozen):
 @locks_file(NAME)
 @in_sentences
 def look_elsewhere(
-    likelihood: Term,
+    likelihood: Term | Pdf | Simultaneous,
     parameter: str | Parameter,
     scanned: str | Parameter,
     points: ArrayLike,
     value: float = 0.0,
     *,
+    data: Any = None,
     toys: int = 1000,
     seed: int | None = None,
     best: FitResult | None = None,
@@ -153,14 +155,14 @@ def look_elsewhere(
 ) -> LookElsewhere:
     """Test that a parameter has a value and not a larger one at every point of another one, and how often toys look as bad.
 
-    ``toys`` are drawn once with the parameter at its value, and fitted without a signal and at each of the ``points``; close
+    A model needs its ``data``. ``toys`` are drawn once with the parameter at its value, and fitted without a signal and at each of the ``points``; close
     points are needed, closer than the resolution, for upcrossings. Where the scanned parameter has an effect without a
     signal as well, such as in a constraint, both fits are made at each point. ``best``, ``executor`` and ``save`` are as for
     ``feldman_cousins``.
     """
     name, other, value = name_of(parameter), name_of(scanned), finite_number(f"{NAME}: value", value)
     count, values = whole_number(f"{NAME}: toys", toys, 0), number_list(f"{NAME}: points", points)
-    likelihood, best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, data, best, name)
     check_floating(NAME, best, name, other)
     check_points(NAME, best, other, values)
     check_points(NAME, best, name, np.array([value]))

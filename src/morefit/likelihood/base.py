@@ -141,8 +141,10 @@ class Term(ABC):
         """The limits of the floating parameters, as iminuit looks for them."""
         return {p.name: (p.low, p.high) for p in self.parameters}
 
-    def __call__(self, *x: float) -> float:
-        """Return minus the log likelihood, as a function of the floating parameters one by one."""
+    def __call__(self, *x: Any) -> float:
+        """Return minus the log likelihood, as a function of the floating parameters one by one, or of values by name."""
+        if len(x) == 1 and by_name(x[0]) is not None:
+            return float(self.value(x[0]))
         if len(x) == 1 and np.ndim(x[0]):
             raise OptionError(
                 "likelihood: is called with numbers one by one, nll(1.0, 2.0); use nll.value for arrays"
