@@ -226,7 +226,7 @@ def feldman_cousins(
     term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
     name = name_of(parameter)
     best, points = start_scan(term, best, name, points)
-    fits = fit_data(NAME, term, best, name, points, progress)
+    fits = fit_data(NAME, term, best, name, points, progress=progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)
     tested = Tested(
         term=without_events(term), name=name, truths=fits.truths, starts=fits.starts, idle=fits.idle,

@@ -25,7 +25,6 @@ from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
 from morefit.targets import Backend
 from morefit.text.arguments import in_sentences
-from morefit.text.progress import Bar
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number
 
@@ -112,7 +111,7 @@ def likelihood_ratio(
     (idle,) = without_effect(likelihood, tested, name, np.array([values[name]]))
     also = tuple(dict.fromkeys([*others, *(n for n in idle if n in best.floating)]))
     point = np.array([[tested.values[n] for n in (name, *also)]])
-    full, nll = minimised(NAME, likelihood, best, (name, *also), point, Bar("", 1, False))
+    full, nll = minimised(NAME, likelihood, best, (name, *also), point)
     null = dict(zip((p.name for p in likelihood.all_parameters), full[0].tolist(), strict=True))
     t, drawn = max(2 * (float(nll[0]) - best.nll), 0.0), np.empty(0)
     if count is not None:

@@ -32,7 +32,6 @@ from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets import Backend
 from morefit.text.arguments import in_sentences
-from morefit.text.progress import Bar
 from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import finite_number, name_of, number_list, whole_number
 
@@ -171,16 +170,15 @@ def look_elsewhere(
     (still,) = without_effect(likelihood, best, name, np.array([value]))
     idle = tuple(n for n in still if n in best.floating)
     where = np.array([[value, *(best.values[n] for n in idle)]])
-    silent = Bar("", 1, False)
-    full, null = minimised(NAME, likelihood, best, (name, *idle), where, silent)
+    full, null = minimised(NAME, likelihood, best, (name, *idle), where)
     if (
         other not in idle
     ):  # it is in another part, a constraint or a signal that stays: one null hypothesis for each point
         each = np.column_stack([np.tile(where, (len(values), 1)), values])
-        _, null = minimised(NAME, likelihood, best, (name, *idle, other), each, silent)
+        _, null = minimised(NAME, likelihood, best, (name, *idle, other), each)
     names = [p.name for p in likelihood.all_parameters]
     truth = dict(zip(names, full[0].tolist(), strict=True))
-    signal, lowest = minimised(NAME, likelihood, best, (other,), values[:, None], silent)
+    signal, lowest = minimised(NAME, likelihood, best, (other,), values[:, None])
     fitted = signal[:, names.index(name)]
     q = np.where(fitted > value, np.maximum(2 * (null - lowest), 0.0), 0.0)
     drawn = np.empty((0, len(values)), np.float32)

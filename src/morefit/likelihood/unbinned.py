@@ -121,9 +121,9 @@ class Likelihood(EventSums):
             self.data if data is None else data,
             self.constraints if constraints is None else constraints,
             settings,
-            self.fixed_names if fixed is None else fixed,
-            self.kernel_names if names is None else names,
-            self if constraints is None else None,
+            fixed=self.fixed_names if fixed is None else fixed,
+            names=self.kernel_names if names is None else names,
+            alike=self if constraints is None else None,
         )
         return other
 

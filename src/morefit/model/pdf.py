@@ -300,7 +300,7 @@ class Pdf(ABC):
         self, data: object, by: Any, order: int = 1, values: Values = None, *, backend: Any = "auto"
     ) -> Array:
         """Return the derivative of what ``pdf`` returns by an observable or a parameter, exactly."""
-        return evaluator().derivative(self, data, by, order, values, backend)
+        return evaluator().derivative(self, data, by, order, values, backend=backend)
 
     def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
         """Return the probability that the observable of a density in one observable is at most ``x``.

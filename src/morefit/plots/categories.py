@@ -55,7 +55,7 @@ def plot_categories(
         if summed:
             raise OptionError("plot: draws one category or the sum of all; leave category or summed out")
         label = models.known(category)
-        own = projected(drawing, models, label, each[label], observable, values)
+        own = projected(drawing, models, label, each[label], observable, values=values)
         return drawing.draw(own, models[label].parameters, values)
     if summed:
         total = sum_of(drawing, models, each, observable, values)
@@ -63,7 +63,8 @@ def plot_categories(
     if drawing.ax is not None:
         raise OptionError("plot: ax is for one plot; choose a category or summed=True")
     numbers = {
-        label: projected(drawing, models, label, own, observable, values) for label, own in each.items()
+        label: projected(drawing, models, label, own, observable, values=values)
+        for label, own in each.items()
     }
     return drawing.draw_grid(numbers, {label: models[label].parameters for label in numbers}, values)
 
@@ -104,7 +105,7 @@ def sum_of(
 ) -> Projection:
     """Return the sum over categories, in bins that all of them have."""
     same = in_common_bins(drawing, models, data, observable)
-    each = [projected(same, models, label, own, observable, values) for label, own in data.items()]
+    each = [projected(same, models, label, own, observable, values=values) for label, own in data.items()]
     return added(each, values)
 
 
@@ -212,7 +213,7 @@ def asymmetry(
     if len(pair) < 2:
         raise OptionError(f"asymmetry: labels must differ, got {labels!r}")
     same = in_common_bins(drawing, models, pair, observable)
-    a, b = (projected(same, models, label, own, observable, values) for label, own in pair.items())
+    a, b = (projected(same, models, label, own, observable, values=values) for label, own in pair.items())
     check_bins([a, b])
     numbers = asymmetry_of(a, b)
     with styled(style):

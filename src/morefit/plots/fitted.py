@@ -114,7 +114,7 @@ def plot(
         box=[box] if isinstance(box, Parameter) else box,
         oversampling=oversampling, ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
-    return plot_any(drawing, model, (data, weights), observable, values, (category, summed))
+    return plot_any(drawing, model, (data, weights), observable, values, chosen=(category, summed))
 
 
 def plot_any(

@@ -149,7 +149,9 @@ def project(
                 bins = replace(fine, rows=replace(rows, weights=weights))
             else:
                 scale /= float(evaluate(chance, known))
-        return curves(split(whole, labels, nested), model.parameters, known, bins, scale, backend)
+        return curves(
+            split(whole, labels, nested), model.parameters, known, bins, scale=scale, backend=backend
+        )
 
     return assemble(fine, histogram, Curves(model, values, known, parts_at, band), fitted, chosen.weighted)
 
@@ -182,7 +184,9 @@ def project_bins(
     fine = finer(Bins(x, histogram.edges, others), oversampling)
 
     def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
-        components = curves(split(model, labels, nested), model.parameters, known, fine, 1.0, backend)
+        components = curves(
+            split(model, labels, nested), model.parameters, known, fine, scale=1.0, backend=backend
+        )
         expected, inside = model.expected_events(), np.sum(list(components.values()))
         scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
         return {name: scale * curve for name, curve in components.items()}

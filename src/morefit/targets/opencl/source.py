@@ -259,7 +259,7 @@ class KernelSource:
 
     @property
     def drawing(self) -> Draw:
-        return Draw(self.kernel, self.names, self.dialect, self.numbers, self.suffix, self.rows)
+        return Draw(self.kernel, self.names, self.dialect, self.numbers, suffix=self.suffix, rows=self.rows)
 
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""
