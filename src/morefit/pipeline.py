@@ -32,9 +32,9 @@ from morefit.expr import (
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
-from morefit.kernel import Kernel, Precision
 from morefit.kernel.build import Loop, PerCall, build_kernel, spell_functions
 from morefit.kernel.families import Families
+from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
 from morefit.kernel.sums import Request

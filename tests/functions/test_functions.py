@@ -13,7 +13,7 @@ from function_rows import ROWS, Row
 import morefit as mf
 from backend_rows import there
 from morefit.expr import column, evaluate
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.derive import gradient
 from morefit.targets import Cpu, Events, OpenCL, Reference

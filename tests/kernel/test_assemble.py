@@ -3,8 +3,8 @@
 import pytest
 
 from morefit.expr import Op, add_all, apply, column, leaves, scalar, toposort
-from morefit.kernel import COUNT
 from morefit.kernel.assemble import Assembler
+from morefit.kernel.ir import COUNT
 from morefit.kernel.sums import MAX_SQUARES, TILES_FROM, Request, event_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.pipeline import Settings, compile_sums

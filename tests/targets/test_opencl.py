@@ -22,7 +22,7 @@ from derivatives import value_and_derivatives
 from ensembles import ensemble_of, fit_rows
 from morefit.errors import BackendError, CompileError
 from morefit.expr import ONE, OPERATIONS, ZERO
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.sampling.generate import Sampler, all_values

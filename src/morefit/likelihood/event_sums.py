@@ -14,8 +14,8 @@ from morefit.arrays import Array, Integers
 from morefit.data import Dataset
 from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
-from morefit.kernel import Precision
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums

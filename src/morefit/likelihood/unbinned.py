@@ -15,7 +15,7 @@ from morefit.data import Dataset
 from morefit.data.dataset import dataset_of
 from morefit.errors import OptionError
 from morefit.expr import Expr
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.likelihood.accuracy import (
     check_rounding,
     check_smooth,

@@ -10,8 +10,8 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.integrals import SharedBoxes
-from morefit.kernel import Precision
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Compiled, Settings, compile_values

@@ -21,7 +21,7 @@ from morefit.data import Dataset
 from morefit.data.dataset import build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
-from morefit.kernel import MAX_DRAWS
+from morefit.kernel.ir import MAX_DRAWS
 from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.parameter import check_blinding

@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.kernel import Kernel, Precision
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.program import Driver
 
 

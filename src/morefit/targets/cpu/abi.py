@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from morefit.kernel import Kernel, Sample, Sum
-from morefit.kernel.ir import WORDS
+from morefit.kernel.ir import WORDS, Kernel, Sample, Sum
 
 if TYPE_CHECKING:
     from morefit.targets.cpu.writer import Writer

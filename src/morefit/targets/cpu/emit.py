@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 
 from morefit.expr.operations import LlvmKind, Op, Operation
-from morefit.kernel import Atom, Body, Line, NodeLoop
+from morefit.kernel.ir import Atom, Body, Line, NodeLoop
 from morefit.targets.cpu.phases import is_function
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 

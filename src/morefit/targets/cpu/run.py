@@ -12,9 +12,9 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.program import Driver
 from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK

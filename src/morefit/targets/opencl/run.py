@@ -11,9 +11,9 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision, Sample
 from morefit.kernel.program import Driver
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn, HostColumn

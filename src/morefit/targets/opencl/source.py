@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Frame, Kernel, Precision, Sample, Store, Sum
+from morefit.kernel.ir import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
 from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
 from morefit.targets.opencl.functions import helpers

@@ -10,21 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.kernel import (
-    COUNT,
-    MAX_DRAWS,
-    SCALED,
-    Atom,
-    Body,
-    Kernel,
-    NodeLoop,
-    Precision,
-    Reduce,
-    Store,
-)
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import COUNT, MAX_DRAWS, SCALED, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
 from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
