@@ -102,8 +102,12 @@ if TYPE_CHECKING:
     from morefit.model.opaque import opaque
     from morefit.plots.canvas import Plot
     from morefit.plots.fitted import plot
-    from morefit.targets import Cpu, OpenCL, devices
-    from morefit.toys import ToyResults, fit_many, toy_study
+    from morefit.targets.cpu.run import Cpu
+    from morefit.targets.opencl.discover import devices
+    from morefit.targets.opencl.run import OpenCL
+    from morefit.toys.many import fit_many
+    from morefit.toys.results import ToyResults
+    from morefit.toys.study import toy_study
 else:
     from morefit.lazy import import_when_used
 
@@ -135,8 +139,12 @@ else:
             "morefit.model.opaque": ["opaque"],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
-            "morefit.targets": ["Cpu", "OpenCL", "devices"],
-            "morefit.toys": ["ToyResults", "fit_many", "toy_study"],
+            "morefit.targets.cpu.run": ["Cpu"],
+            "morefit.targets.opencl.discover": ["devices"],
+            "morefit.targets.opencl.run": ["OpenCL"],
+            "morefit.toys.many": ["fit_many"],
+            "morefit.toys.results": ["ToyResults"],
+            "morefit.toys.study": ["toy_study"],
         },
         rooms=["shapes", "physics", "functions", "intervals", "plots", "acceptance", "histfactory"],
     )  # fmt: skip

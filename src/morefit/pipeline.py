@@ -44,7 +44,7 @@ from morefit.model.opaque import opaque_names
 from morefit.rewrite.base_two import use_base_two
 from morefit.rewrite.precompute import Precompute
 from morefit.rewrite.stages import Stages, regroup, split
-from morefit.targets import Backend, Buffer, Events, Launch, Program, WholeIntegral
+from morefit.targets.base import Backend, Buffer, Events, Launch, Program, WholeIntegral
 from morefit.targets.cache import KERNEL, key_of, load, source_version, store
 from morefit.text.progress import Bar
 

@@ -16,7 +16,10 @@ from morefit.expr import column, evaluate
 from morefit.kernel.ir import Precision
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.derive import gradient
-from morefit.targets import Cpu, Events, OpenCL, Reference
+from morefit.targets.base import Events
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
+from morefit.targets.reference.run import Reference
 from recorded import recorded
 from tolerances import SCIPY_FUNCTION, SINGLE
 

@@ -21,8 +21,9 @@ from morefit.sampling.envelope import alias_table
 from morefit.sampling.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
 from morefit.sampling.inversion import PROBABILITY, evaluate_plainly, normal_quantile
 from morefit.sampling.recipe import bind_values, recipe
-from morefit.targets import Cpu, Reference
 from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 
 GENERATE = importlib.import_module("morefit.sampling.generate")  # the function hides its module
 SEED = 0x1234_5678_9ABC_DEF0

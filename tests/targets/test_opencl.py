@@ -26,8 +26,9 @@ from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.sampling.generate import Sampler, all_values
-from morefit.targets import Cpu, Events, OpenCL, Reference, choose_backend, devices
-from morefit.targets.choose import WORTH_A_GPU
+from morefit.targets.base import Events
+from morefit.targets.choose import WORTH_A_GPU, choose_backend
+from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl import device as opencl_device
 from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
@@ -36,9 +37,12 @@ from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
+from morefit.targets.opencl.discover import devices
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
+from morefit.targets.opencl.run import OpenCL
 from morefit.targets.opencl.source import render
+from morefit.targets.reference.run import Reference
 from morefit.toys.batch import fit_whole_together
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around

@@ -34,7 +34,8 @@ from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
-    from morefit.data.io import Bins, Ranged
+    from morefit.data.io.histogram import Bins
+    from morefit.data.io.table import Ranged
     from morefit.data.report import CutReport
 
 NOT_BINNED = (
@@ -163,7 +164,7 @@ class Dataset:
         """
         import warnings
 
-        from morefit.data.io import events_of
+        from morefit.data.io.histogram import events_of
 
         ranges = without_categories(listed(observables))
         columns, weights = events_of(histogram, ranges)
@@ -178,7 +179,7 @@ class Dataset:
         observables; a list for a single observable is its edges. With weights the storage is Weight, which also
         sums their squares. Events outside are in the flow bins.
         """
-        from morefit.data.io import fill_histogram
+        from morefit.data.io.histogram import fill_histogram
 
         ranges = without_categories(listed(observables))
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
@@ -189,7 +190,7 @@ class Dataset:
         Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. An
         existing file is replaced.
         """
-        from morefit.data.io import write_table
+        from morefit.data.io.formats import write_table
 
         write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
 

@@ -16,7 +16,8 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.data.columns import to_column
 from morefit.data.dataset import Dataset, build
-from morefit.data.io import Chunk, Columns, open_table
+from morefit.data.io.formats import open_table
+from morefit.data.io.table import Chunk, Columns
 from morefit.data.reading import Reader, Wanted
 from morefit.data.report import CutReport
 from morefit.errors import DataError

@@ -20,7 +20,7 @@ from morefit.model.parts import check_model
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 from morefit.text.arguments import in_sentences
 from morefit.text.tables import html_text
 

@@ -22,7 +22,7 @@ from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Parameter, Pdf
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import finite_number, name_of, whole_number
 

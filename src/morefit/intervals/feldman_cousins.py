@@ -29,7 +29,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats, words
 from morefit.records.results import Layout, load_result, pair, save_result
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table

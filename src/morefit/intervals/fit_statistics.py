@@ -21,7 +21,7 @@ from morefit.model.counts import counted_in
 from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.random.host import stream_key
 from morefit.sampling.generate import expected_events, generate_events
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
 REFERENCE = 1000  # events of the model that the energy test compares data with

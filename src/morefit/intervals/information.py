@@ -26,7 +26,8 @@ from morefit.model.counts import counted_in
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.tables import Column, text_table

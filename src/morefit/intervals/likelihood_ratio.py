@@ -23,7 +23,7 @@ from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Pdf
 from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number

@@ -30,7 +30,7 @@ from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import finite_number, name_of, number_list, whole_number

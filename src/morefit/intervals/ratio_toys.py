@@ -25,7 +25,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.toys.arguments import events_of_toys, without_events
 
 Values = Mapping[str, float]

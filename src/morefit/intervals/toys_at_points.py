@@ -20,7 +20,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.toys.batch import Toys, first_fits
 from morefit.toys.ensemble import Ensemble
 

@@ -19,7 +19,7 @@ from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColu
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
@@ -105,7 +105,7 @@ class BinnedLikelihood(CountsLikelihood):
 
         Expected counts are those of ``mf.intervals.asimov(likelihood, values)``.
         """
-        from morefit.data.io import filled_histogram  # seldom needed
+        from morefit.data.io.histogram import filled_histogram  # seldom needed
 
         edges = {
             o.name: line for o, line in zip(self.model.source.observables, self.model.edges, strict=True)

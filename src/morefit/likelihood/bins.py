@@ -35,7 +35,7 @@ from morefit.model.integrate import integral_out, integral_over_bins, integral_o
 from morefit.model.observable import Box
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 # a bin is an event with these two columns
 LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))

@@ -13,7 +13,7 @@ from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
 from morefit.memory import take_rows
 from morefit.pipeline import Bound, Columns, Compiled
-from morefit.targets import Buffer, Events
+from morefit.targets.base import Buffer, Events
 
 
 @dataclass(eq=False)

@@ -24,7 +24,8 @@ from morefit.model.region import boxes, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
 from morefit.validate import name_of, whole_number
 

@@ -28,7 +28,7 @@ from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangl
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
 MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,

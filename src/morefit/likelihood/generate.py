@@ -22,7 +22,7 @@ from morefit.model.observable import Ranges
 from morefit.model.parameter import check_blinding
 from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import numbers_by_name
 

@@ -23,7 +23,8 @@ from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
-from morefit.targets import Cpu, Events
+from morefit.targets.base import Events
+from morefit.targets.cpu.run import Cpu
 
 Arguments = tuple[Request, tuple[Expr, ...], Settings]  # of what is compiled
 MAX_BOUND = 4  # kernels that a worker binds to its pieces

@@ -17,7 +17,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.points import Y_ERROR, CorrelatedModel, PointModel, X, Y, inverted, x_error
 from morefit.likelihood.table import Streams, TableLikelihood
 from morefit.model import Observable, Pdf
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 Numbers = ArrayLike | Mapping[Any, ArrayLike]

@@ -27,7 +27,8 @@ from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import whole_number

@@ -28,7 +28,8 @@ from morefit.model import Observable, Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Columns, Settings, able_backend
 from morefit.random.host import source_for, stream_key
-from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.targets.base import Backend, Drawn, Events
+from morefit.targets.choose import choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
 GROUP = 256  # toys that share a stream of random numbers

@@ -46,7 +46,8 @@ from morefit.pipeline import (
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 
 

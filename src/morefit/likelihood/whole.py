@@ -15,7 +15,7 @@ from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Compiled, Settings, compile_values
-from morefit.targets import CountsPart, WholePart
+from morefit.targets.base import CountsPart, WholePart
 
 
 def can_fit_whole(parts: Sequence[Likelihood], compiled: Sequence[Compiled | CountsTable]) -> bool:

@@ -31,7 +31,7 @@ from morefit.model import Pdf
 from morefit.model.compose.choice import Decision
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %

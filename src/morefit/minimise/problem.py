@@ -27,7 +27,7 @@ from morefit.model.region import YieldsIn, contains, region_text
 from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, finite_number, name_of
 

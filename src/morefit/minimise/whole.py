@@ -18,7 +18,7 @@ from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled
-from morefit.targets import Backend, PartBatch, ToyBatch, WholeFit
+from morefit.targets.base import Backend, PartBatch, ToyBatch, WholeFit
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process

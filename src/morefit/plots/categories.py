@@ -36,7 +36,7 @@ from morefit.plots.components import band
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 

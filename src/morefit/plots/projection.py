@@ -33,7 +33,8 @@ from morefit.plots.components import band as band_of
 from morefit.plots.components import slopes, split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 
 OVERSAMPLING = 10  # bins of a curve in each bin of the data

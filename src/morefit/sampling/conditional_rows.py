@@ -17,7 +17,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.conditional import check_events
 from morefit.model.parts import conditional_parts
 from morefit.pipeline import Columns, Settings, compile_values
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 ROW = column(OwnSymbol("row of the given columns"))
 TRIED = 2048  # candidates, from which rows are chosen

@@ -34,7 +34,8 @@ from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
 from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
 from morefit.sampling.recipe import recipe
-from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.targets.base import Backend, Drawn, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 

@@ -22,7 +22,7 @@ from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
-from morefit.targets import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble

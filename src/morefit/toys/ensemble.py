@@ -23,7 +23,7 @@ from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
-from morefit.targets import Backend, CountsPart, WholeFit, WholePart
+from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys

@@ -23,7 +23,8 @@ from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
 from morefit.toys.batch import StoredToys

@@ -23,7 +23,7 @@ from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
 from morefit.records.results import Layout, Part
 from morefit.sampling.generate import Sizes
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import (
     PartNumbers,
