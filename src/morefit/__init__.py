@@ -15,8 +15,12 @@ from morefit.errors import (
 
 if TYPE_CHECKING:
     from morefit import acceptance, functions, histfactory, intervals, plots
-    from morefit.data import Category, CutReport, Dataset, FileDataset, read
+    from morefit.data.dataset import Dataset
+    from morefit.data.files import FileDataset
     from morefit.data.kendall import kendall_tau
+    from morefit.data.labels import Category
+    from morefit.data.reading import read
+    from morefit.data.report import CutReport
     from morefit.expr import where
     from morefit.functions import (
         arccosh,
@@ -115,8 +119,12 @@ else:
         __name__,
         {
             "morefit": ["acceptance", "functions", "histfactory", "intervals", "plots"],
-            "morefit.data": ["Category", "CutReport", "Dataset", "FileDataset", "read"],
+            "morefit.data.dataset": ["Dataset"],
+            "morefit.data.files": ["FileDataset"],
             "morefit.data.kendall": ["kendall_tau"],
+            "morefit.data.labels": ["Category"],
+            "morefit.data.reading": ["read"],
+            "morefit.data.report": ["CutReport"],
             "morefit.expr": ["where"],
             "morefit.functions": [
                 "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc",

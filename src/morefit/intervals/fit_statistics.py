@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Op, add_all, column, scalar
 from morefit.kernel.sums import Request

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import FitError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult

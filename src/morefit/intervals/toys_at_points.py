@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import ModelError
 from morefit.intervals.free_fits import TIE, FreeFits, reached
 from morefit.likelihood import Likelihood, Term

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
 from morefit.memory import take_rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, add_all, const
 from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel.counts_layout import CountsTable

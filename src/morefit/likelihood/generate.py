@@ -9,8 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import Dataset, build
 from morefit.data.labels import shown
 from morefit.errors import ModelError
 from morefit.likelihood.base import Term

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.files import FileDataset, Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr

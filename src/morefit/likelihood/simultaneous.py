@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from morefit.data import Category, Dataset
-from morefit.data.labels import label_text, shown
+from morefit.data.dataset import Dataset
+from morefit.data.labels import Category, label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all

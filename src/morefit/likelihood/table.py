@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import is_histogram
 from morefit.errors import DataError, ModelError

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.errors import OptionError
 from morefit.expr import Expr
 from morefit.kernel.ir import Precision

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.expr import Operand
 from morefit.likelihood import Likelihood, Term

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Frozen
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError

@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
 from morefit.intervals import GoodnessOfFit

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Frozen
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.errors import OptionError
 from morefit.likelihood.bins import Bins, bin_probabilities

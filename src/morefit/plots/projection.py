@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
 from morefit.kernel.symbols import event_number

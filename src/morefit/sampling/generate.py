@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.data import Dataset
-from morefit.data.dataset import build_drawn
+from morefit.data.dataset import Dataset, build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel.ir import MAX_DRAWS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
