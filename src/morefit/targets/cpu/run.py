@@ -20,9 +20,8 @@ from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
 from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source, shows_source
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Target, block_words, signed
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
-from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
