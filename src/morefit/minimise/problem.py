@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -19,7 +19,8 @@ from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.datasets import check_whole_numbers
-from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
+from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges, check_limits, check_number
@@ -173,8 +174,7 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
-    make: Callable[..., Term] = simultaneous_likelihood if isinstance(model, Simultaneous) else likelihood_of
-    return make(
+    return likelihood_of(
         model, data, weights=weights, constraints=constraints, ranges=ranges, yields_in=yields_in, backend=backend
     )  # fmt: skip
 
