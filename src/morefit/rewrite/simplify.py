@@ -303,11 +303,6 @@ def simplifier() -> Rewriter:
     return Rewriter(ALGEBRA)
 
 
-def nesting_simplifier() -> Rewriter:
-    """Return a fresh rewriter that leaves sums inside sums, so that what several share stays one node."""
-    return Rewriter(NESTED_ALGEBRA)
-
-
 def normalise(*roots: Expr) -> tuple[Expr, ...]:
     """Apply the algebra until nothing changes: sums and products come out flat."""
     return rebuild(open_chains(roots), simplifier().rebuild)

@@ -227,7 +227,8 @@ def bind_values(expr: Expr, pdf: Pdf, values: Mapping[str, float]) -> Expr:
 def density_recipe(density: Expr, pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
     """Draw observables that the density does not depend on uniformly, the others under an envelope."""
     names = {leaf.name for leaf in leaves(Op.COLUMN, density)}
-    flat = {o.name: flat_point(o, numbers.take()) for o in pdf.observables if o.name not in names}
+    free = [o for o in pdf.observables if o.name not in names]
+    flat = {o.name: Op.MIN(o.low + (o.high - o.low) * numbers.take(), const(o.high)) for o in free}
     if not names:
         check_values(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
@@ -281,7 +282,3 @@ def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: flo
     check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
     steps = [np.abs(np.diff(heights, axis=k)).max() for k in range(heights.ndim)]
     return SPARE * float(heights.max() + margin * sum(steps))
-
-
-def flat_point(x: Observable, number: Expr) -> Expr:
-    return Op.MIN(x.low + (x.high - x.low) * number, const(x.high))

@@ -19,7 +19,6 @@ from morefit.model.region import (
     Range,
     Region,
     YieldsIn,
-    as_region,
     boxes,
     inside,
     intersection,
@@ -157,7 +156,7 @@ class Restricted(Pdf):
         return ((ONE, self),) if len(factors) == 1 else Product(factors).marginals(x, box, values)
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
-        both = intersection(self.ranges, as_region(box))
+        both = intersection(self.ranges, {name: (ends,) for name, ends in box.items()})
         return probability_of(self.whole, both, values) / probability_of(self.whole, self.ranges, values)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
