@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.data.columns import (
     Draft,
     all_between,
@@ -96,8 +96,8 @@ class Dataset:
     ) -> None:
         """Set the columns and weights of a new dataset, read-only."""
         vars(self).update(
-            _columns={name: freeze(column) for name, column in columns.items()},
-            _weights=None if weights is None else freeze(weights),
+            _columns={name: read_only(np.ascontiguousarray(column)) for name, column in columns.items()},
+            _weights=None if weights is None else read_only(np.ascontiguousarray(weights)),
             _report=report,
             _labels=dict(labels),
             _checked=checked,
@@ -409,10 +409,3 @@ def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLi
     if isinstance(source, Dataset):
         return source._for_observables(observables, weights)
     return Dataset(source, observables, weights=weights)
-
-
-def freeze(column: Array) -> Array:
-    """Return the column contiguous and read-only."""
-    frozen = np.ascontiguousarray(column)
-    frozen.flags.writeable = False
-    return frozen

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +22,7 @@ from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled, Settings, compile_values
-from morefit.targets.base import Backend, CountsPart, PartBatch, ToyBatch, WholeFit, WholePart
+from morefit.targets.base import Backend, CountsPart, HostColumn, PartBatch, ToyBatch, WholeFit, WholePart
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
@@ -180,21 +179,10 @@ def whole_part(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """A column of a dataset."""
-
-    values: Array
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
-
-def stored_columns(part: Likelihood) -> dict[str, Stored]:
+def stored_columns(part: Likelihood) -> dict[str, HostColumn]:
     """Return the columns that the data of a part have, with the weights last."""
     data = part.data
     columns = {o.name: data.columns[o.name] for o in part.model.observables}
     if data.weights is not None:
         columns[WEIGHT.name] = data.weights
-    return {name: Stored(np.ascontiguousarray(values, np.float64)) for name, values in columns.items()}
+    return {name: HostColumn(np.ascontiguousarray(values, np.float64)) for name, values in columns.items()}

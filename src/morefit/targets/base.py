@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.kernel.counts_layout import CountsTable
@@ -58,6 +59,21 @@ class Buffer(Protocol):
     def values(self) -> Array:
         """The numbers, on the host."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class HostColumn:
+    """A column in the memory of the host."""
+
+    numbers: NDArray[Any]
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,22 +19,7 @@ from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
-
-
-@dataclass(frozen=True, eq=False)
-class ReferenceColumn:
-    """A column as it is."""
-
-    numbers: Array
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def values(self) -> Array:
-        return self.numbers
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit
 
 
 def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
@@ -96,9 +81,9 @@ class Reference:
         """Not supported."""
         return [None] * len(fits)
 
-    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> HostColumn:
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            return ReferenceColumn(np.array(column, precision.kind).astype(np.float64))
+            return HostColumn(np.array(column, precision.kind).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +107,7 @@ class ReferenceProgram:
             for k, (row, start, stop) in enumerate(zip(parameters, events.starts, events.stops, strict=True))
         ]
         columns = np.concatenate([out for out, _, _ in toys], axis=1)
-        return Drawn(
-            tuple(ReferenceColumn(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys)
-        )
+        return Drawn(tuple(HostColumn(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
 
     def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
         kernel, frame = self.kernel, self.kernel.draws
@@ -155,7 +138,7 @@ class ReferenceLaunch:
     """A kernel and the columns it reads."""
 
     kernel: Kernel
-    columns: tuple[ReferenceColumn, ...]
+    columns: tuple[HostColumn, ...]
     events: Events
     steps: tuple[int, ...]
 
@@ -163,9 +146,9 @@ class ReferenceLaunch:
         rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
         return np.array(rows).reshape(self.kernel.shape(len(rows), self.events.count))
 
-    def store(self) -> tuple[ReferenceColumn, ...]:
+    def store(self) -> tuple[HostColumn, ...]:
         """Compute the columns of a kernel without parameters."""
-        return tuple(ReferenceColumn(row) for row in self(np.empty((1, 0)))[0])
+        return tuple(HostColumn(row) for row in self(np.empty((1, 0)))[0])
 
     def one_set(self, index: int, parameters: Array) -> Array:
         kernel = self.kernel
