@@ -139,7 +139,7 @@ def fit_choices(
     results = []
     for way in ways:
         names = {p.name for p in way.model.parameters}
-        own = [{n: v for n, v in given.items() if n in names} for given in (start, fixed, limits)]
+        own = [{n: v for n, v in chosen.items() if n in names} for chosen in (start, fixed, limits)]
         minos = options.minos
         wanted = minos if isinstance(minos, (bool, str)) else [n for n in minos if n in names]
         results.append(decided(way.model, *own, replace(options, minos=wanted)))

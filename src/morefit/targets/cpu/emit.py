@@ -202,9 +202,9 @@ def emit_loop(
         lines.append(f"  %r{k} = insertvalue {kind} {result}, {v.type} {totals[k]}, {k}")
         result = f"%r{k}"
     writer.definitions.append("\n".join([*lines, f"  ret {kind} {result}", "}"]))
-    given = [f"ptr {registers[table]}" for table in loop.tables]
-    given += [f"{kinds[name]} {register}" for name, register in inputs.items()]
-    call = writer.let(f"call {kind} {full}({', '.join(given)})")
+    arguments = [f"ptr {registers[table]}" for table in loop.tables]
+    arguments += [f"{kinds[name]} {register}" for name, register in inputs.items()]
+    call = writer.let(f"call {kind} {full}({', '.join(arguments)})")
     return {t: writer.let(f"extractvalue {kind} {call}, {k}") for k, t in enumerate(loop.targets)}
 
 
