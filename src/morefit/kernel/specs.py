@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from morefit.expr import ZERO, Expr, Op, make, where
 from morefit.kernel.assemble import Assembler
-from morefit.kernel.build import Loop, SampleLoop, StoreLoop, SumLoop
+from morefit.kernel.build import Loop, StoreLoop, SumLoop
 from morefit.kernel.families import Families
 from morefit.kernel.ir import Reduce, Result
 from morefit.kernel.sums import Request, Terms, event_terms, is_zero
@@ -57,7 +57,7 @@ def values(outputs: tuple[Expr, ...]) -> Spec:
 def sample(drawn: tuple[Expr, ...], accept: Expr, above: Expr) -> Spec:
     """Return events to draw: expressions of random numbers."""
     roots = (*drawn, accept, above)
-    return Spec("sample", roots, lambda: Terms(roots, {}), lambda terms, _: SampleLoop(terms))
+    return Spec("sample", roots, lambda: Terms(roots, {}), lambda terms, _: StoreLoop(terms, draws=True))
 
 
 def integrals(integrand: Expr, bodies: tuple[Expr, ...], probes: tuple[Expr, ...]) -> Spec:
