@@ -20,7 +20,7 @@ SINGULAR_END = 1e-6  # of an axis
 # A box that holds that much more than its share of one twice as wide may hide a peak. The smaller both are, the less smooth integrands differ in
 # them; what is left then is a peak on a high background.
 SHARE = {1: 1.5, 2: 2.0, 3: 2.0}
-MIN_SHARE, SMOOTH = 1.001, 2.0
+LEAST_SHARE, SMOOTH = 1.001, 2.0
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = {1: 400, 2: 24, 3: 12}  # at which peaks are looked for
 
@@ -111,7 +111,7 @@ def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) 
     nested = measure(boxes.replaced(*(end.reshape(-1, axes) for end in ends)))
     nested = nested.reshape(len(places), DEPTH, -1)
     shares = np.abs(np.concatenate([(around @ measure(boxes))[:, None], nested], axis=1))
-    share = np.minimum(SHARE[axes], np.maximum(MIN_SHARE, 1 + SMOOTH * parts))
+    share = np.minimum(SHARE[axes], np.maximum(LEAST_SHARE, 1 + SMOOTH * parts))
     larger, smaller = share * 0.5**axes * shares[:, :-1], shares[:, 1:]
     more = (smaller > larger) & (smaller > tolerance * np.abs(adapted.totals))
     return np.asarray(more.any(axis=(1, 2)) | ~np.isfinite(shares).all(axis=(1, 2)))

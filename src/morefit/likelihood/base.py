@@ -16,8 +16,9 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import BadEvents, Evaluation
+from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.model import Parameter
-from morefit.model.parameter import check_blinding, floating_among, start_row, symbols_of
+from morefit.model.parameter import check_blinding
 from morefit.targets.base import Backend
 from morefit.validate import by_name
 

@@ -10,8 +10,8 @@ from morefit.arrays import Array, Integers
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.unbinned import Likelihood
-from morefit.model.parameter import one_of_each
 from morefit.targets.base import Backend
 
 

@@ -15,13 +15,13 @@ from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood
+from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood, likelihood_of
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.choice import Choice, Decision, by_name, choices_in, decide, decisions
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
-from morefit.model.parameter import one_of_each
 from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute

@@ -14,9 +14,10 @@ from morefit.expr import ZERO, Expr, Op, add_all, symbols
 from morefit.kernel.sums import Request
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.parameters import one_of_each, symbols_of
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
-from morefit.model.parameter import blinded_in, one_of_each, symbols_of
+from morefit.model.parameter import blinded_in
 from morefit.pipeline import Compiled, Settings, compile_sums
 from morefit.text.suggest import suggest
 

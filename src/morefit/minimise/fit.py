@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.likelihood import Term
+from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
 from morefit.likelihood.sums import check_constrained
 from morefit.minimise.covariance import Errors
@@ -29,7 +30,6 @@ from morefit.minimise.result import FitResult
 from morefit.model import Pdf
 from morefit.model.compose.choice import Decision
 from morefit.model.observable import Ranges
-from morefit.model.parameter import one_of_each
 from morefit.model.region import YieldsIn
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences

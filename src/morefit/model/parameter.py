@@ -1,4 +1,4 @@
-"""A number to be fitted, which may be blind (a hidden offset or scale computed from a phrase is in no text), and those of a model together."""
+"""A number to be fitted, which may be blind: a hidden offset or scale computed from a phrase is in no text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from morefit.arrays import Array, read_only
 from morefit.errors import ModelError
 from morefit.expr import (
     HIDDEN,
@@ -206,36 +204,3 @@ def check_blinding(parameters: Iterable[Parameter], values: Any) -> None:
 def blinded_in(expr: Expr) -> list[Parameter]:
     """Return the blinded parameters that an expression depends on."""
     return [s for s in symbols(Op.SCALAR, expr) if isinstance(s, Parameter) and s.blind]
-
-
-@lru_cache(maxsize=256)
-def floating_among(
-    parameters: tuple[Parameter, ...], fixed: frozenset[str]
-) -> tuple[list[int], tuple[Parameter, ...]]:
-    """Return where the floating ones are among some parameters, and these; besides ``fixed`` others are fixed anyway."""
-    columns = [k for k, p in enumerate(parameters) if not p.fixed and p.name not in fixed]
-    return columns, tuple(parameters[k] for k in columns)
-
-
-@lru_cache(maxsize=256)
-def symbols_of(parameters: tuple[Parameter, ...]) -> tuple[Expr, ...]:
-    """Return parameters as expressions."""
-    return tuple(p.symbol for p in parameters)
-
-
-@lru_cache(maxsize=256)
-def start_row(parameters: tuple[Parameter, ...]) -> Array:
-    """Return where parameters start."""
-    return read_only(np.array([p.start for p in parameters], np.float64))
-
-
-def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    """Join parameters by name; two different ones of one name are an error that names both."""
-    known: dict[str, Parameter] = {}
-    for p in parameters:
-        if known.setdefault(p.name, p) is not p:
-            raise ModelError(
-                f"parameter '{p.name}': two different ones share this name, {known[p.name]!r} and {p!r};"
-                " rename one or use the same object"
-            )
-    return tuple(known.values())

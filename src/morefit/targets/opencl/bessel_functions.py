@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.targets import coefficients as c
-from morefit.targets.opencl.dialect import horner
+from morefit.targets.opencl.polynomial import horner
 
 TRAPEZOID = f"""\
 // exp(x) K_nu(x), or a derivative by nu: the integral of t^n exp(-x (cosh(t) - 1)) cosh(nu t), or sinh(nu t) for odd n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.targets import coefficients as c
-from morefit.targets.opencl.dialect import horner
+from morefit.targets.opencl.polynomial import horner
 
 ERFCX_POSITIVE = f"""\
 double erfcx_positive(const double x)

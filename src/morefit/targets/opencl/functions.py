@@ -9,7 +9,8 @@ from morefit.expr.operations import Operation
 from morefit.kernel.ir import Body, Kernel, Line
 from morefit.targets import coefficients
 from morefit.targets.opencl import bessel_functions, error_functions, incomplete_functions
-from morefit.targets.opencl.dialect import horner, outlined_function
+from morefit.targets.opencl.dialect import outlined_function
+from morefit.targets.opencl.polynomial import horner
 
 
 def helpers(kernels: Sequence[Kernel]) -> list[str]:
