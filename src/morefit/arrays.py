@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, reduce
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -31,6 +31,12 @@ def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any
     if owned and (kind is None or items.dtype == kind):
         return items  # type: ignore[no-any-return]
     return read_only(np.array(items, kind))
+
+
+def row_sums(table: Integers) -> Integers:
+    """Add up the numbers of each row, or return those of a single column; numpy takes ten times as long for short rows."""
+    columns = table.reshape(len(table), -1).T
+    return np.asarray(reduce(np.add, columns[1:], columns[0]), np.int64)
 
 
 def bin_edges(axis: Any) -> Array | None:

@@ -40,11 +40,11 @@ def available_cores() -> int:
 def on_all_cores(work: Callable[[slice], T], length: int, piece: int) -> list[T]:
     """Return what some work gives for pieces of an array, in order; they are shared among threads of all cores."""
     if length <= piece:
-        return [work(slice(length))]
+        return [work(slice(0, length))]
     cuts = [slice(first, first + piece) for first in range(0, length, piece)]
     threads = min(available_cores(), len(cuts))
     if threads < 2:
-        return [work(slice(length))]
+        return [work(slice(0, length))]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:

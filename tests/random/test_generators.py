@@ -81,10 +81,16 @@ def test_uniforms_have_53_bits_and_stay_below_one(number):
     assert np.all(np.abs(np.array(ones) - 0.5) < SIGMAS * 0.5 / np.sqrt(scaled.size))
 
 
-def test_toys_have_a_number_that_no_event_is_drawn_from():
-    toys = np.array([0, 5, (1 << 32) + 5])
-    numbers = [uniforms(SEED, int(t), np.arange(1), 0xFFFFFFFF)[0][0] for t in toys]
-    assert toy_uniforms(SEED, toys).tolist() == numbers
+def test_toys_have_a_number_whichever_are_drawn_together():
+    # a word of 64 bits for each toy, of which the number has the upper 53
+    words = np.random.Philox(key=SEED).random_raw(40)
+    every = toy_uniforms(SEED, np.arange(40))
+    assert every.tolist() == [int(w >> np.uint64(11)) / 2**53 for w in words]
+    for toys in ([], [7], [3, 4, 5, 6, 7, 8], [39, 0, 1, 2, 17, 18, 5], [6, 6, 7]):
+        assert toy_uniforms(SEED, np.array(toys, np.int64)).tolist() == every[toys].tolist()
+    far = (1 << 62) + 3  # toys have numbers of up to 63 bits
+    ahead = np.random.Philox(key=SEED).advance(1 << 60).random_raw(4)
+    assert toy_uniforms(SEED, np.array([far])).tolist() == [int(ahead[3] >> np.uint64(11)) / 2**53]
 
 
 # ------------------------------------------------------------------------------------- xoshiro128++

@@ -18,7 +18,14 @@ from morefit.expr import Op, column, evaluate, leaves
 from morefit.random.host import Xoshiro256PlusPlus, source_for
 from morefit.sampling.candidate import MARGIN, Numbers
 from morefit.sampling.envelope import alias_table
-from morefit.sampling.generate import Sampler, all_values, draw_on_host, poisson_distribution, poisson_sizes
+from morefit.sampling.generate import (
+    CELLS,
+    Sampler,
+    all_values,
+    draw_on_host,
+    poisson_distribution,
+    poisson_sizes,
+)
 from morefit.sampling.inversion import PROBABILITY, evaluate_plainly, normal_quantile
 from morefit.sampling.recipe import bind_values, recipe
 from morefit.targets.cpu import run as cpu
@@ -576,6 +583,14 @@ def test_numbers_of_events_are_inverted_from_the_distribution_of_poisson(mean):
     # nothing beyond the ends could come up: a tail is at most so many times its first number
     ends = [first - 1] * (first > 0) + [first + len(cumulative)]
     assert np.all(10 * np.sqrt(mean + 1) * poisson_probabilities(ends, mean) < LAST_BITS / 4)
+
+
+@pytest.mark.parametrize("mean", [0.3, 12.0, 1e3, 1e6])
+def test_numbers_of_many_toys_are_those_of_few(mean):
+    # many are looked for in cells of equal probability, few one by one
+    many, rows = poisson_sizes(mean, 2 * CELLS, SEED), range(0, 2 * CELLS, 1000)
+    few = [poisson_sizes(mean, 1000, SEED, first) for first in rows]
+    np.testing.assert_array_equal(many, np.concatenate(few)[: 2 * CELLS])
 
 
 def test_no_events_expected_are_none_drawn():

@@ -20,11 +20,11 @@ from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, 
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_uniforms
 from morefit.resources import on_all_cores
-from morefit.sampling.generate import poisson_distribution
+from morefit.sampling.generate import poisson_counts
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 15  # toys: in the cache, and enough for threads not to wait for each other
+PIECE = 1 << 15  # toys: enough for threads not to wait for each other
 HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
@@ -136,9 +136,7 @@ class PoissonConstraint(Constraint):
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         (mean,) = self.measured if around_data else self.expected(values)
-        first, cumulative = poisson_distribution(mean)
-        numbers = toy_uniforms(stream_key(seed, "count"), toys)
-        return (first + np.searchsorted(cumulative, numbers, "right"))[:, None].astype(np.float64)
+        return poisson_counts(mean, stream_key(seed, "count"), toys)[:, None].astype(np.float64)
 
     def __repr__(self) -> str:
         return f"constraint({shown(self.quantity)} = {self.measured[0]:g}, a count)"
@@ -340,13 +338,12 @@ def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
     """Return a standard normal number for each toy."""
     from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
 
-    key = stream_key(seed, f"normal {which}")
-    numbers = np.empty(len(toys))
+    numbers = toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT
 
-    def draw(cut: slice) -> None:
-        ndtri(toy_uniforms(key, toys[cut]) + HALF_BIT, out=numbers[cut])
+    def transform(cut: slice) -> None:
+        ndtri(numbers[cut], out=numbers[cut])
 
-    on_all_cores(draw, len(toys), PIECE)
+    on_all_cores(transform, len(toys), PIECE)
     return numbers
 
 

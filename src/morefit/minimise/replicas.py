@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import edm_goal
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
+from morefit.random.philox import Sequence64
 
 # a hundredth of a fit's: distances to the minimum must be small against the spread of minima
 TOLERANCE = 1e-3
@@ -34,13 +34,9 @@ POISSON = np.array(
 
 def poisson_weights(seed: int, replicas: Integers, events: int) -> Array:
     """Return how often each event counts in each replica, (replicas, events), from its own stretch of Philox numbers."""
-    generator = np.random.Philox(key=seed)
-    state: Any = generator.state  # to set it takes less time than to make a generator
-    weights = aligned_rows(len(replicas), events)
+    weights, words = aligned_rows(len(replicas), events), Sequence64(seed)
     for row, replica in zip(weights, replicas.tolist(), strict=True):
-        state["state"]["counter"][:] = (0, 0, 0, replica)
-        generator.state = state
-        row[:] = np.searchsorted(POISSON, generator.random_raw(events), side="right")
+        row[:] = np.searchsorted(POISSON, words.after((0, 0, 0, replica), events), side="right")
     return weights
 
 

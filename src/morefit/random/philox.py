@@ -1,13 +1,15 @@
-"""Philox4x32-10 in numpy: reference implementation; the compiled ones are tested against it."""
+"""Philox4x32-10 in numpy, which the compiled ones are tested against, and numbers of whole toys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]  # 32-bit words in 64-bit integers
+Words = NDArray[np.uint64]  # of 32 bits in 64-bit integers, or of 64
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 ROUNDS = 10
@@ -45,10 +47,31 @@ def uniforms(seed: int, toy: int, events: NDArray[np.int64], draw: int) -> tuple
 
 
 def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each toy, that no event is drawn from: their draws are not counted that far."""
-    toy, none = toys.astype(np.uint64), np.zeros(len(toys), np.uint64)
-    high, low, _, _ = philox((none, toy & WORD, none + WORD, toy >> HALF), (seed & 0xFFFFFFFF, seed >> 32))
-    return joined(high, low)
+    """Return a number in [0, 1) of 53 bits for each toy: that toy's number in the sequence of NumPy's Philox4x64-10.
+
+    Events are drawn from another generator, so that none has this number.
+    """
+    numbers, words = np.empty(len(toys), np.uint64), Sequence64(seed)
+    starts = [0, *(np.flatnonzero(np.diff(toys) != 1) + 1).tolist(), len(toys)]
+    for begin, end in pairwise(starts if len(toys) else ()):
+        counter, left_out = divmod(int(toys[begin]), 4)  # each value of the counter gives four
+        numbers[begin:end] = words.after((counter, 0, 0, 0), left_out + end - begin)[left_out:]
+    # signed: converted by vector instructions
+    return np.multiply((numbers >> np.uint64(11)).view(np.int64), 2.0**-53, dtype=np.float64)
+
+
+class Sequence64:
+    """NumPy's Philox4x64-10, whose words of 64 bits can be had from any place on."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.Philox(key=seed)
+        self.state: Any = self.generator.state  # to set it takes less time than to make a generator
+
+    def after(self, counter: tuple[int, int, int, int], count: int) -> Words:
+        """Return the words that follow a value of the counter, whose lowest part is the first."""
+        self.state["state"]["counter"][:] = counter
+        self.generator.state = self.state
+        return np.asarray(self.generator.random_raw(count), np.uint64)
 
 
 def joined(high: Words, low: Words) -> NDArray[np.float64]:

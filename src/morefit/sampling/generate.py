@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset, build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
@@ -43,6 +43,7 @@ FAR = 9.0  # tail cut-off in standard deviations; the probability beyond it is b
 MAX_EXPECTED = 1e11  # events: more than fit into any memory
 MAX_PREPARED = 64  # cached in this process: preparing one takes longer than drawing a few thousand events
 MAX_CANDIDATES = 1 << 18  # candidates from numbers made on the host
+CELLS = 1 << 14  # of equal probability, in which Poisson numbers are looked for
 Sizes = NDArray[np.int64]
 
 
@@ -216,9 +217,22 @@ def all_values(model: Pdf, truth: Any, what: str = "truth") -> dict[str, float]:
 
 def poisson_sizes(mean: float, count: int, seed: int, first_toy: int = 0) -> Sizes:
     """Draw the number of events of each toy; each depends on the seed and its own number only."""
+    return poisson_counts(mean, seed, np.arange(first_toy, first_toy + count))
+
+
+def poisson_counts(mean: float, seed: int, toys: Integers) -> Integers:
+    """Draw a number around a mean for each toy; each depends on the seed and its own number only."""
     first, cumulative = poisson_distribution(mean)
-    numbers = toy_uniforms(seed, np.arange(first_toy, first_toy + count))
-    return first + np.searchsorted(cumulative, numbers, "right").astype(np.int64)
+    numbers = toy_uniforms(seed, toys)
+    if len(toys) < CELLS:
+        return first + np.searchsorted(cumulative, numbers, "right")
+    # most cells of equal probability have no edge of a count in them: only numbers in the others are searched for
+    limits = np.searchsorted(cumulative, np.arange(CELLS + 1) / CELLS, "right")
+    cell = (CELLS * numbers).astype(np.int32)
+    counts = limits[cell]
+    searched = np.flatnonzero((limits[1:] != limits[:-1])[cell])
+    counts[searched] = np.searchsorted(cumulative, numbers[searched], "right")
+    return np.asarray(first + counts, np.int64)
 
 
 def poisson_distribution(mean: float) -> tuple[int, Array]:

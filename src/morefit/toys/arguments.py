@@ -154,7 +154,7 @@ def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, se
         raise OptionError(
             f"toy study: events must be one number, or one for each of {toys} toys, got {len(numbers)}"
         )
-    return np.array(numbers if np.ndim(events) else numbers * toys, np.int64)
+    return np.array(numbers, np.int64) if np.ndim(events) else np.full(toys, numbers[0], np.int64)
 
 
 def check_rows(term: Term, sizes: Sizes, resample: bool) -> None:

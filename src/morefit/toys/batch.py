@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, row_sums
 from morefit.data.dataset import Dataset
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
@@ -21,6 +21,7 @@ from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
+from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
 from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
 
@@ -31,6 +32,7 @@ GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error def
 SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
 MAX_ELEMENTS = 1 << 22  # of the Hessians of toys that are fitted together, step by step
 TOGETHER = 1 << 22  # events of toys that are fitted again together
+PIECE = 1 << 14  # toys whose results a thread reads
 
 
 @dataclass(eq=False)
@@ -47,7 +49,7 @@ class Toys:
     @property
     def events(self) -> Integers:
         """How many events each toy has, (toys,)."""
-        return np.asarray(self.sizes.sum(axis=1), np.int64)
+        return row_sums(self.sizes)
 
     @property
     def numbers(self) -> Integers:
@@ -369,13 +371,20 @@ def read_rows(rows: FitRows) -> Fits:
     """Read the results of whole fits; they stay where they are, for memory that is new takes longer than a fit on a GPU."""
     fits, count = rows.x.shape
     valid, method = np.ones(fits, np.bool_), np.full(fits, NEWTON, np.uint8)
-    odd = np.flatnonzero((rows.status != CONVERGED) | (rows.column("unresolved") != 0))  # few, as a rule
-    resolved = rows.column("unresolved")[odd] == 0
-    valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
-    method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)
-    none = rows.errors < 0
-    if none.any():
-        rows.errors[none] = np.nan
+    unresolved = rows.column("unresolved")
+
+    def mark(cut: slice) -> None:
+        odd = cut.start + np.flatnonzero(
+            (rows.status[cut] != CONVERGED) | (unresolved[cut] != 0)
+        )  # few, as a rule
+        resolved = unresolved[odd] == 0
+        valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
+        method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)
+        none = rows.errors[cut] < 0
+        if none.any():
+            rows.errors[cut][none] = np.nan
+
+    on_all_cores(mark, fits, PIECE)
     return Fits(
         values=rows.x,
         errors=rows.errors,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.arrays import row_sums
 from morefit.errors import OptionError
 from morefit.jobs.checkpoint import Facts, choose_seed, locks_file, read_saved
 from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place, share
@@ -72,14 +73,9 @@ def cut_all(
         yield from cut(first, stop, sizes, pace)
 
 
-def events_of(sizes: Sizes) -> Sizes:
-    """Return how many events each toy has, all parts together."""
-    return np.asarray(np.reshape(sizes, (len(sizes), -1)).sum(axis=1), np.int64)
-
-
 def cut(first: int, stop: int, sizes: Sizes, pace: Pace) -> Iterator[Block]:
     """Cut toys into blocks of not too many toys and events each; small and large ones do not mix."""
-    sizes = events_of(sizes)
+    sizes = row_sums(sizes)
     ends = np.cumsum(sizes)
     turns = np.flatnonzero(np.diff(sizes <= SMALL)) + 1
     while first < stop:
@@ -202,7 +198,7 @@ def check_statistics(first: Part[ToyResults], new: Part[ToyResults]) -> None:
 
 def other_events(sizes: Sizes, part: Part[ToyResults]) -> Iterator[str]:
     """Return which toy of a file has another number of events than requested, the first of them."""
-    requested = events_of(sizes)[part.first : part.stop]
+    requested = row_sums(sizes)[part.first : part.stop]
     wrong = np.flatnonzero(requested != part.result.events[: len(requested)])
     for toy in wrong[:1].tolist():
         saved = part.result.events[toy]

@@ -19,6 +19,7 @@ from morefit.jobs.digest import fingerprint
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
+from morefit.records.fields import arrays, floats
 from morefit.sampling.generate import Sizes
 from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
@@ -106,12 +107,12 @@ def fit_toys(task: Task, toys: Toys) -> ToyResults:
     seconds = {"draw and fit": end - begin}
     if task.statistic is not None:
         seconds["statistic"] = time.perf_counter() - end
-    for array in (fitted.values, fitted.errors, fitted.nll, fitted.edm, fitted.valid, fitted.method):
-        read_only(array)  # so that the results need no copies
-    return ToyResults(
-        names=names, truth=task.truth, values=fitted.values, errors=fitted.errors, nll=fitted.nll, edm=fitted.edm,
-        valid=fitted.valid, how=fitted.method, events=toys.events, seed=task.seed, first=toys.first,
-        statistics=statistics, seconds=seconds, backend=task.backend.label, unit=toys.ensemble.fitted.unit,
+    # no copies: what whole fits return is copied once, when the results of all blocks are joined
+    return ToyResults.converted_from(
+        names=tuple(names), truth=floats(task.truth), values=read_only(fitted.values), errors=read_only(fitted.errors),
+        nll=read_only(fitted.nll), edm=read_only(fitted.edm), valid=read_only(fitted.valid), how=read_only(fitted.method),
+        events=read_only(toys.events.copy()), seed=task.seed, first=toys.first, statistics=arrays(statistics),
+        seconds=floats(seconds), backend=task.backend.label, unit=toys.ensemble.fitted.unit,
     )  # fmt: skip
 
 

@@ -94,9 +94,10 @@ def cut_blocks(
     counts = np.maximum(-(-sizes // each), int(empty))
     first = np.concatenate([[0], np.cumsum(counts)])
     blocks = np.zeros(int(first[-1]), BLOCK)
-    of_set = np.repeat(np.arange(len(sizes)), counts)
     blocks["place"] = np.arange(len(blocks))
-    blocks["set"] = of_set
+    one_each = len(blocks) == len(sizes) and bool(np.all(counts == 1))  # most sets of toys
+    of_set = slice(None) if one_each else np.repeat(np.arange(len(sizes)), counts)
+    blocks["set"] = blocks["place"] if one_each else of_set
     blocks["event"] = (blocks["place"] - first[:-1][of_set]) * each[of_set]
     blocks["begin"] = blocks["event"] + starts[of_set]
     blocks["count"] = np.minimum(sizes[of_set] - blocks["event"], each[of_set])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, row_sums
 from morefit.targets.base import ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
@@ -77,7 +77,7 @@ def alike(fits: Mapping[int, tuple[FitRunner, ToyBatch]]) -> list[list[int]]:
 def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: Array) -> None:
     """Fit toys, and put the first numbers of the record of each into a row."""
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
-    small = toys.sizes.sum(axis=1) < FEW_EVENTS
+    small = row_sums(toys.sizes) < FEW_EVENTS
     for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
         if not len(some):
             continue
