@@ -91,11 +91,12 @@ def cut_blocks(
     sizes: Integers, each: Integers, starts: Integers, *, empty: bool = False
 ) -> tuple[np.ndarray[Any, Any], Integers]:
     """Cut the events of each set into blocks, set after set; ``empty`` gives a set without events one, too."""
-    counts = np.maximum(-(-sizes // each), int(empty))
+    # most toys have one block each: divisions of whole numbers take longer than all else
+    one_each = bool(np.all(sizes <= each)) and (empty or bool(np.all(sizes > 0)))
+    counts = np.ones(len(sizes), np.int64) if one_each else np.maximum(-(-sizes // each), int(empty))
     first = np.concatenate([[0], np.cumsum(counts)])
     blocks = np.zeros(int(first[-1]), BLOCK)
     blocks["place"] = np.arange(len(blocks))
-    one_each = len(blocks) == len(sizes) and bool(np.all(counts == 1))  # most sets of toys
     of_set = slice(None) if one_each else np.repeat(np.arange(len(sizes)), counts)
     blocks["set"] = blocks["place"] if one_each else of_set
     blocks["event"] = (blocks["place"] - first[:-1][of_set]) * each[of_set]

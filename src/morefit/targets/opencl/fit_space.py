@@ -40,10 +40,11 @@ class Blocks:
     @classmethod
     def cut(cls, counts: Integers, group: int, multiple: int) -> Blocks:
         """Cut the events of each toy into blocks, in a way that depends on its own size alone."""
-        items = np.where(
-            counts < FEW_EVENTS, MAX_EVENTS, np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS)
-        )
-        each = -(-group * items // multiple) * multiple
+        items: Any = MAX_EVENTS
+        if counts.max(initial=0) >= FEW_EVENTS:
+            fewer = np.clip(counts // (group * GROUPS), EACH, MAX_EVENTS)
+            items = np.where(counts < FEW_EVENTS, MAX_EVENTS, fewer)
+        each = np.broadcast_to(-(-group * items // multiple) * multiple, counts.shape)
         blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
         many = len(blocks) > len(counts)
         if (
