@@ -175,7 +175,7 @@ def test_the_example_of_a_cluster_runs_with_dask(tmp_path):
     """That a study resumes is tested in tests/toys."""
     pytest.importorskip("distributed", reason="needs the extra 'dask'")
     example, save = str(ROOT / "examples" / "cluster_toys.py"), str(tmp_path / "toys.npz")
-    options = ["--events", "200", "--toys", "60", "--executor", "dask", "--save", save]
+    options = ["--events", "200", "--toys", "60", "--executor", "dask", "--workers", "1", "--save", save]
     command = [sys.executable, "-W", "error", example, *options]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr

@@ -116,18 +116,18 @@ def numerical(n: int = 1000, seed: int = 7) -> Entry:
     return mf.Density(formula, [x]), {"x": rng.uniform(0, 3, n)}, np.array([1.1, 0.35])
 
 
-def many(n: int = 1000, seed: int = 8) -> Entry:
-    """Twenty Gaussians over an exponential, sixty-one parameters: pairs are summed in tiles."""
+def many(n: int = 1000, seed: int = 8, gaussians: int = MANY_GAUSSIANS) -> Entry:
+    """Gaussians over an exponential, sixty-one parameters if there are twenty: pairs are summed in tiles."""
     rng = np.random.default_rng(seed)
     x = mf.Observable("x", 0.0, 10.0)
-    places = np.linspace(0.5, 9.5, MANY_GAUSSIANS)
+    places = np.linspace(0.5, 9.5, gaussians)
     peaks = [
         mf.Gaussian(x, mf.Parameter(f"mu{k}", place, 0.0, 10.0), mf.Parameter(f"sigma{k}", 0.2, 0.05, 1.0))
         for k, place in enumerate(places)
     ]
-    fractions = [mf.Parameter(f"f{k}", 0.02, 0.0, 1.0) for k in range(MANY_GAUSSIANS)]
+    fractions = [mf.Parameter(f"f{k}", 0.02, 0.0, 1.0) for k in range(gaussians)]
     model = mf.Sum([*peaks, mf.Exponential(x, mf.Parameter("slope", -0.1, -1.0, 1.0))], fractions=fractions)
-    values = np.array([p.start for p in model.parameters]) * rng.uniform(0.98, 1.02, 3 * MANY_GAUSSIANS + 1)
+    values = np.array([p.start for p in model.parameters]) * rng.uniform(0.98, 1.02, 3 * gaussians + 1)
     return model, {"x": rng.uniform(0, 10, n)}, values
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,8 +34,6 @@ from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
 from morefit.kernel import specs
-from morefit.kernel.build import Loop, PerCall, build_kernel, spell_functions
-from morefit.kernel.families import Families
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
 from morefit.kernel.specs import Spec
@@ -42,12 +41,15 @@ from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
-from morefit.rewrite.base_two import use_base_two
 from morefit.rewrite.precompute import Precompute
-from morefit.rewrite.stages import Stages, regroup, split
 from morefit.targets.base import Backend, Buffer, Events, Launch, Program, WholeIntegral
 from morefit.targets.cache import KERNEL, key_of, load, source_version, store
 from morefit.text.progress import Bar
+
+if TYPE_CHECKING:  # passes import what they need: a kernel with a record goes through none
+    from morefit.kernel.build import Loop, PerCall
+    from morefit.kernel.families import Families
+    from morefit.rewrite.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -196,10 +198,15 @@ class Draft:
 
     def regroup(self) -> None:
         """Put together what depends on the same things, of operations that targets have functions for."""
+        from morefit.kernel.build import spell_functions
+        from morefit.rewrite.stages import regroup
+
         self.terms = regroup(rebuild(self.terms, spell_functions))
 
     def split(self) -> None:
         """Cut the terms into what is computed per call, per dataset and per event."""
+        from morefit.rewrite.stages import split
+
         self.stages = split(self.terms, self.settings.precompute, self.functions)
 
     def assemble(self) -> None:
@@ -208,6 +215,9 @@ class Draft:
 
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
+        from morefit.kernel.build import PerCall
+        from morefit.rewrite.base_two import use_base_two
+
         self.exprs, powers = use_base_two(self.loop.exprs)
         self.per_call = PerCall.of(self.loop, self.exprs, self.stages.per_call, powers)
 
@@ -229,6 +239,8 @@ class Draft:
 
     def lower(self) -> None:
         """Write both stages as lines; list the columns: precomputed terms, those of morefit's own, and data by name."""
+        from morefit.kernel.build import build_kernel
+
         self.kernel = build_kernel(
             name=self.spec.name,
             loop=self.loop,

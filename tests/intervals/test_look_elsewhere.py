@@ -45,8 +45,8 @@ def test_q_is_that_of_a_discovery_at_each_point():
 
 
 def test_the_q_of_toys_is_half_a_chi_square_and_global_p_values_agree():
-    result = search(toys=300, points=np.linspace(1.0, 9.0, 33))
-    assert result.toy_q.shape == (300, 33)
+    result = search(toys=120, points=np.linspace(1.0, 9.0, 33))
+    assert result.toy_q.shape == (120, 33)
     assert np.mean(result.toy_q > 0) == pytest.approx(0.5, abs=0.04)
     assert np.mean(result.toy_q) == pytest.approx(0.5, abs=0.06)
     weaker = LookElsewhere(

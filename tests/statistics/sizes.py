@@ -14,7 +14,7 @@ class Sizes:
     neighbours: int = 4000  # toys that must know nothing of each other
     single_fits: int = 300  # toys fitted one by one
     study: int = 2000  # toys of a study of pulls
-    constructed: int = 5000  # toys at each tested value of a construction
+    constructed: int = 3000  # toys at each tested value of a construction
     scanned: int = 21  # tested values of a construction
     uniform: int = 40  # experiments with a p-value each
     judged: int = 100  # toys for each of these p-values
@@ -35,7 +35,7 @@ class Sizes:
 FEWER = Sizes(
     pairs=1_000_000,
     neighbours=1000,
-    constructed=4000,
+    constructed=2500,
     scanned=20,
     belts=24,
     profiled=150,

@@ -147,7 +147,9 @@ def test_the_toys_of_a_likelihood_are_the_same_everywhere():
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, get_context("spawn")) as processes:
         elsewhere = [mf.toy_study(nll, executor=e, **options) for e in (threads, processes)]
     with (
-        dask.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        dask.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
         dask.Client(cluster) as client,
     ):
         elsewhere.append(mf.toy_study(nll, executor=client, **options))

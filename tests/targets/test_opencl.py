@@ -752,10 +752,10 @@ def test_fits_that_take_turns_do_not_disturb_each_other(device, events):
     def ensemble(fsig):
         return ensemble_of(model_of("mass")[0], start | {"fsig": fsig}, start, 5, OpenCL())
 
-    sizes = np.full(6, events)
+    sizes = np.full(4, events)
     one, other = ensemble(0.2), ensemble(0.4)
     expected = [e.draw(0, sizes).fit_whole(e).values for e in (one, other)]
-    for _ in range(3):
+    for _ in range(2):
         for k, e in enumerate((one, other)):
             np.testing.assert_array_equal(e.draw(0, sizes).fit_whole(e).values, expected[k])
             mf.Likelihood(model_of("mass")[0], {"m": np.linspace(5.1, 6.9, events)}, backend=OpenCL()).value(

@@ -87,7 +87,7 @@ def ensemble_of(name, backend):
     return Ensemble(drawn=term, fitted=term, truth=start, start=start, seed=3, backend=backend)
 
 
-def sizes_of(name, toys=12):
+def sizes_of(name, toys=6):
     """Return numbers of events that differ from toy to toy."""
     return np.array(LIKELIHOODS[name][1]) + np.arange(toys)[:, None]
 
@@ -158,7 +158,7 @@ def test_toys_have_the_same_bits_for_any_split_and_any_number_of_threads(name, p
     backend = there(BACKENDS[place])
     together = ensemble_of(name, backend)
     apart = ensemble_of(name, Cpu(threads=1) if isinstance(backend, Cpu) else backend)
-    sizes = sizes_of(name)
+    sizes = sizes_of(name, 12)
     whole = together.draw(7, sizes).fit_whole(together)
     parts = [apart.draw(7 + k, sizes[k : k + 5]).fit_whole(apart) for k in range(0, 12, 5)]
     for field in ("values", "errors", "nll", "edm"):

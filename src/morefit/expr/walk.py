@@ -20,28 +20,29 @@ def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True
     """Return every node below the roots, arguments before the nodes that use them."""
     closed = {op for op, enter in ((Op.INTEGRAL, enter_integrals), (Op.NODE_SUM, enter_sums)) if not enter}
     order: dict[Expr, None] = {}
-    stack = list(reversed(roots))
+    stack: list[Expr | None] = [*reversed(roots)]
     while stack:
         node = stack.pop()
-        if node in order:
-            continue
-        if node.args and node.op not in closed:
-            missing = [a for a in node.args if a not in order]
-            if missing:
-                stack.append(node)
-                missing.reverse()
-                stack += missing
-                continue
-        order[node] = None
+        if node is None:  # all arguments of the node below are in order
+            node = stack.pop()
+            assert node is not None
+            order[node] = None
+        elif node not in order:
+            if node.args and node.op not in closed:
+                stack += (node, None)
+                stack += node.args[::-1]
+            else:
+                order[node] = None
     return list(order)
 
 
 def rebuild(roots: tuple[Expr, ...], how: Callable[[Expr, tuple[Expr, ...]], Expr]) -> tuple[Expr, ...]:
     """Rebuild graphs from the leaves up; ``how`` gets each old node and its new arguments."""
     done: dict[Expr, Expr] = {}
+    new = done.__getitem__
     for node in toposort(*roots):
-        done[node] = how(node, tuple(done[a] for a in node.args))
-    return tuple(done[r] for r in roots)
+        done[node] = how(node, tuple(map(new, node.args)))
+    return tuple(map(new, roots))
 
 
 def remake(node: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -61,17 +62,21 @@ def substitute_all(roots: Iterable[Expr], replacements: Mapping[Expr, Expr]) -> 
 
 def substitute_known(roots: tuple[Expr, ...], done: dict[Expr, Expr]) -> tuple[Expr, ...]:
     """Do the same, and add to the replacements what has become of every node."""
-    stack = list(roots)
+    new = done.__getitem__
+    stack: list[Expr | None] = [*roots]
     while stack:
-        node = stack[-1]
-        missing = [] if node in done else [a for a in node.args if a not in done]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if node not in done:
-            done[node] = remake(node, tuple([done[a] for a in node.args]))
-    return tuple(done[root] for root in roots)
+        node = stack.pop()
+        if node is None:  # all arguments of the node below are done
+            node = stack.pop()
+            assert node is not None
+            done[node] = remake(node, tuple(map(new, node.args)))
+        elif node not in done:
+            if node.args:
+                stack += (node, None)
+                stack += node.args
+            else:
+                done[node] = node
+    return tuple(map(new, roots))
 
 
 def leaves(op: Operation, *roots: Expr) -> list[Expr]:

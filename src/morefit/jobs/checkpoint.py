@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from morefit.errors import DataError
 from morefit.jobs.digest import function_digest
 from morefit.records.output import only_writer, writable_place
 from morefit.records.results import Layout, Part, Result, built, read_result, split_result
-from morefit.sampling.generate import check_seed
+from morefit.sampling.generate import check_seed, new_seed
 from morefit.text.progress import tell
 from morefit.workers import versions as versions  # one of the facts
 
@@ -112,7 +111,7 @@ def choose_seed(seed: int | None, saved: Saved[Any] | None) -> int:
     """Return the seed, by default that of the file to resume, or else a new one."""
     if seed is not None:
         return check_seed(seed)
-    return secrets.randbits(63) if saved is None else int(saved.facts["seed"])
+    return new_seed() if saved is None else int(saved.facts["seed"])
 
 
 @dataclass(eq=False)

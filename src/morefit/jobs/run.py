@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -187,7 +187,7 @@ class State(Generic[R]):
 
     def save_elsewhere(self, path: Path) -> Path | None:
         """Write all finished parts to another folder than their file; return where, None if that fails as well."""
-        name = f"{path.stem}-{secrets.token_hex(4)}{path.suffix}"
+        name = f"{path.stem}-{os.urandom(4).hex()}{path.suffix}"
         for folder in (Path.cwd, Path.home, tempfile.gettempdir):
             with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
                 place = Path(folder()) / name

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from morefit.expr import ZERO, Expr, Op, make, where
-from morefit.kernel.assemble import Assembler
-from morefit.kernel.build import Loop, StoreLoop, SumLoop
-from morefit.kernel.families import Families
 from morefit.kernel.ir import Reduce, Result
 from morefit.kernel.sums import Request, Terms, event_terms, is_zero
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT
 from morefit.rewrite.simplify import normalise
+
+if TYPE_CHECKING:  # loops are made where no record of the kernel is
+    from morefit.kernel.build import Loop
+    from morefit.kernel.families import Families
 
 NEXT_TO_NOTHING = 1e-60  # of an integrand
 LARGEST = 1e300  # number that is one for sure
@@ -39,25 +41,37 @@ def sums(request: Request, tiles_from: int, scales_sums: bool) -> Spec:
     From so many parameters on pairs of first derivatives are summed in tiles; second derivatives may be made of sums that
     are scaled afterwards.
     """
+
+    def assemble(per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+        from morefit.kernel.assemble import Assembler
+
+        return Assembler(request, per_event, tiles_from, families).assemble()
+
     own = request.order, request.weighted, request.careful, request.fisher
     return Spec(
         name="fisher" if request.fisher else ("value", "gradient", "hessian")[request.order],
         roots=(request.log_density, request.per_set, *request.parameters),
         terms=lambda: event_terms(request, tiles_from, scaled=scales_sums),
-        assemble=lambda terms, families: Assembler(request, terms, tiles_from, families).assemble(),
+        assemble=assemble,
         options=(*own, tiles_from, scales_sums),
     )
 
 
 def values(outputs: tuple[Expr, ...]) -> Spec:
     """Return expressions to be computed and stored for each event."""
-    return Spec("values", outputs, lambda: Terms(normalise(*outputs), {}), lambda terms, _: StoreLoop(terms))
+    return Spec("values", outputs, lambda: Terms(normalise(*outputs), {}), lambda terms, _: stored(terms))
 
 
 def sample(drawn: tuple[Expr, ...], accept: Expr, above: Expr) -> Spec:
     """Return events to draw: expressions of random numbers."""
     roots = (*drawn, accept, above)
-    return Spec("sample", roots, lambda: Terms(roots, {}), lambda terms, _: StoreLoop(terms, draws=True))
+    return Spec("sample", roots, lambda: Terms(roots, {}), lambda terms, _: stored(terms, draws=True))
+
+
+def stored(per_event: tuple[Expr, ...], *, draws: bool = False) -> Loop:
+    from morefit.kernel.build import StoreLoop
+
+    return StoreLoop(per_event, draws)
 
 
 def integrals(integrand: Expr, bodies: tuple[Expr, ...], probes: tuple[Expr, ...]) -> Spec:
@@ -73,6 +87,8 @@ def integrals(integrand: Expr, bodies: tuple[Expr, ...], probes: tuple[Expr, ...
         return Terms((*products, make(Op.MUL, (NODE_CONTRAST, integrand))), {})
 
     def assemble(per_event: tuple[Expr, ...], _: Families | None) -> Loop:
+        from morefit.kernel.build import SumLoop
+
         count = len(per_event)
         each = enumerate(normalise(*probes), count)
         return SumLoop(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from morefit.expr import (
     MINUS_ONE,
@@ -18,11 +18,13 @@ from morefit.expr import (
     multiply_all,
     substitute_all,
 )
-from morefit.kernel.families import Families, Finder, factors_of
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.functions import Functions
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import normalise, simplifier
+
+if TYPE_CHECKING:
+    from morefit.kernel.families import Families
 
 TILES_FROM = (
     13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
@@ -121,6 +123,8 @@ def find_families(
     terms: list[Expr], count: int, new: Rewriter, *, scaled: bool
 ) -> tuple[Families | None, list[Expr]]:
     """Find families among the parameters of one density; their terms take the place of its second derivatives."""
+    from morefit.kernel.families import Finder
+
     first = len(terms) // 2 + 1
     finder = Finder(terms[first : first + count], terms[first + count :], new, scaled=scaled)
     families = finder.find()
@@ -133,6 +137,7 @@ def open_squares(
     density: Expr, request: Request, functions: Functions
 ) -> tuple[Expr, list[tuple[Expr, Expr]]]:
     """Split a density into a rest and squares, each a factor that no parameter changes and what is squared."""
+    from morefit.kernel.families import factors_of
 
     def moves(node: Expr) -> bool:
         leaf = leaves(Op.SCALAR, node)

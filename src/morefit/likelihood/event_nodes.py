@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 
 from morefit.arrays import Array, Integers
 from morefit.expr import ZERO, Expr, Op, add_all, leaves, toposort
@@ -34,7 +33,14 @@ NEAR = 0.05  # relative: rows that are closer are not checked again
 Logs = Callable[[Array, Array], Array]  # of points and rows of parameters: log densities, (rows, points)
 
 NODES = -np.cos(np.pi / (DEGREE + 1) * (np.arange(DEGREE + 1) + 0.5))  # Chebyshev's, in [-1, 1]
-TO_COEFFICIENTS = np.linalg.inv(chebvander(NODES, DEGREE))  # of Chebyshev polynomials, from numbers at nodes
+
+
+@cache
+def to_coefficients() -> Array:
+    """Return the matrix that makes coefficients of Chebyshev polynomials of numbers at nodes."""
+    from numpy.polynomial.chebyshev import chebvander
+
+    return np.linalg.inv(chebvander(NODES, DEGREE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +76,7 @@ class Cells:
         """Return sums over events of the polynomials that are one at a node of a cell and zero at its others."""
         each = (t if weights is None else t * weights for t in self.polynomials(x, self.events))
         moments = [np.bincount(self.events, one, len(self.edges) - 1)[self.filled] for one in each]
-        return np.asarray(np.stack(moments, axis=1) @ TO_COEFFICIENTS).ravel()
+        return np.asarray(np.stack(moments, axis=1) @ to_coefficients()).ravel()
 
     @np.errstate(all="ignore")
     def error(self, x: Array, logs: Logs, full: Array) -> float:
@@ -83,7 +89,7 @@ class Cells:
         nodes = self.nodes
         computed = logs(np.concatenate([nodes, checks]), full)
         at_nodes = computed[:, : len(nodes)].reshape(len(full), -1, DEGREE + 1)
-        coefficients = (at_nodes @ TO_COEFFICIENTS.T)[:, places[cells]]
+        coefficients = (at_nodes @ to_coefficients().T)[:, places[cells]]
         between = sum(coefficients[..., k] * t for k, t in enumerate(self.polynomials(checks, cells)))
         worst = float(np.abs(between - computed[:, len(nodes) :]).max())
         return worst if np.isfinite(worst) else np.inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
@@ -20,7 +19,7 @@ from morefit.model.compose.restricted import in_ranges
 from morefit.model.observable import Ranges
 from morefit.model.parameter import check_blinding
 from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
-from morefit.sampling.generate import check_seed, generate_events
+from morefit.sampling.generate import check_seed, generate_events, new_seed
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import numbers_by_name
@@ -101,7 +100,7 @@ def generate(
     ):  # fmt: skip
         if value is not None:
             raise ModelError(f"generate: a likelihood has its {what} already; leave {name} out")
-    key = secrets.randbits(63) if seed is None else check_seed(seed)
+    key = new_seed() if seed is None else check_seed(seed)
     return generate_likelihood(model, truth, key, fluctuate, backend=backend, generator=generator)
 
 
@@ -177,7 +176,7 @@ def generate_simultaneous(
         raise ModelError("generate: no category is given anything; leave given out")
     rows = None if given is None else simultaneous.split(given, columns=lambda model: model.given)
     check_generator(generator, seed)
-    key = secrets.randbits(63) if seed is None else check_seed(seed)
+    key = new_seed() if seed is None else check_seed(seed)
     drawn = []
     for k, (label, model) in enumerate(simultaneous.models.items()):
         data = generate_events(

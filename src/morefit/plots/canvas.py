@@ -1,4 +1,4 @@
-"""Axes to draw on, in a style that leaves the user's own alone; the only file that imports matplotlib and mplhep."""
+"""Axes to draw on, in a style that leaves the user's own alone; which with ticks.py alone imports matplotlib and mplhep."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def check_made(name: str, thing: object, kind: type, made_by: str) -> None:
 def one_panel(what: str, ax: AnyAxes) -> Axes:
     """Return axes to draw on: those passed, or the only ones of a new figure."""
     if ax is None:
-        return cast("Axes", load_pyplot().figure(layout="constrained").add_subplot())
+        return plain(load_pyplot().figure(layout="constrained").add_subplot())
     if not is_axes(ax):
         raise OptionError(f"{what}: ax must be the Axes of matplotlib, got {type(ax).__name__}")
     return cast("Axes", ax)
@@ -216,7 +216,7 @@ def two_panels(what: str, ax: AnyAxes, ratio: float, *, lower: bool) -> Panels:
         figure = load_pyplot().figure(layout="constrained")
         figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)
         main, below = figure.subplots(2, 1, sharex=True, height_ratios=(ratio, 1))
-        return main, below
+        return plain(main), plain(below)
     if ax is None or is_axes(ax):
         return one_panel(what, ax), None
     pair = tuple(ax) if isinstance(ax, (tuple, list, np.ndarray)) else ()
@@ -235,8 +235,18 @@ def panel_grid(count: int, ratio: float, *, lower: bool) -> list[Panels]:
     figure = plt.figure(layout="constrained", figsize=(width * columns, height * rows))
     cells = figure.subfigures(rows, columns, squeeze=False).ravel()[:count]
     if lower:
-        return [tuple(cell.subplots(2, 1, sharex=True, height_ratios=(ratio, 1))) for cell in cells]
-    return [(cell.subplots(), None) for cell in cells]
+        pairs = [cell.subplots(2, 1, sharex=True, height_ratios=(ratio, 1)) for cell in cells]
+        return [(plain(main), plain(below)) for main, below in pairs]
+    return [(plain(cell.subplots()), None) for cell in cells]
+
+
+def plain(ax: Axes) -> Axes:
+    """Return new axes whose numbers are plain text: as mathematics they take a fifth of the time of a plot."""
+    from morefit.plots.ticks import TickNumbers
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(TickNumbers())
+    return ax
 
 
 def is_axes(ax: object) -> bool:

@@ -7,7 +7,6 @@ import glob
 import importlib
 import json
 import os
-import secrets
 import stat
 import sys
 import time
@@ -140,7 +139,7 @@ def complete_file(path: str | PathLike[str], what: str = "file") -> Iterator[Pat
 def open_part(place: Path) -> tuple[Path, int]:
     """Create a file beside a path and lock it, so that other processes do not remove it."""
     while True:
-        part = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+        part = place.with_name(f".{place.name}.{os.urandom(4).hex()}.part")
         handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | EXTRA, 0o666)
         if lock(handle) != TAKEN and is_same(handle, part):
             _locked.add(handle)

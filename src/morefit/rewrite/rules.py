@@ -102,8 +102,11 @@ def fold_constants(node: Expr) -> Expr | None:
     if node.op in (Op.LOOKUP, Op.CELL) and node.args[1].op is Op.CONST:
         table = node.args[0].value
         return None if isinstance(table, Table) and table.hidden else as_number(float(evaluate(node, {})))
-    if not node.args or any(a.op is not Op.CONST for a in node.args):
+    if not node.args:
         return None
+    for a in node.args:
+        if a.op is not Op.CONST:
+            return None
     try:
         with np.errstate(all="ignore"):
             return as_number(float(node.op.numpy(*(a.number for a in node.args))))

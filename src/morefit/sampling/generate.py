@@ -7,7 +7,7 @@ envelope, the envelope is raised and this toy drawn anew, so that its number of 
 from __future__ import annotations
 
 import operator
-import secrets
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -275,7 +275,7 @@ def generate_events(
     """Draw a dataset, or a list of them where ``events`` is one, as ``mf.generate`` explains."""
     check_model(model)
     check_generator(generator, seed)
-    seed = secrets.randbits(63) if seed is None else check_seed(seed)
+    seed = new_seed() if seed is None else check_seed(seed)
     known = all_values(model, truth)
     resample = events is not None or model.expected_events() is not None
     rows = conditional_rows("generate", model, given, resample=resample)
@@ -328,6 +328,11 @@ def check_sizes(events: int | Sequence[int]) -> Sizes:
     if np.any(sizes < 0):
         raise OptionError(f"generate: the number of events must not be negative, got {sizes.min()}")
     return sizes.astype(np.int64)
+
+
+def new_seed() -> int:
+    """Return a seed that nobody can know."""
+    return int.from_bytes(os.urandom(8), "big") >> 1
 
 
 def check_seed(seed: int) -> int:

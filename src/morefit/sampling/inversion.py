@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -75,12 +76,23 @@ def evaluate_plainly(expr: Expr, values: Mapping[str, Array]) -> Array:
 
 
 def normal_quantile(probability: float) -> float:
-    """Invert the normal distribution; its ends are infinite."""
-    if 0 < probability < 1:
-        from statistics import NormalDist
+    """Invert the normal distribution; its ends are infinite.
 
-        return NormalDist().inv_cdf(probability)
-    return {0.0: -np.inf, 1.0: np.inf}.get(probability, np.nan)
+    Formula 26.2.23 of Abramowitz and Stegun is right to 5e-4, and each of Halley's steps has three times as many digits. To
+    import ``statistics`` for its function takes a fifth of the time of a first draw.
+    """
+    if probability == 0.5 or not 0 < probability < 1:
+        return {0.0: -np.inf, 0.5: 0.0, 1.0: np.inf}.get(probability, np.nan)
+    tail = min(probability, 1 - probability)
+    t = math.sqrt(-2 * math.log(tail))
+    top, bottom = 2.515517 + t * (0.802853 + t * 0.010328), 1 + t * (1.432788 + t * (0.189269 + t * 0.001308))
+    x = t - top / bottom
+    for _ in range(2):
+        step = (
+            (math.erfc(x / math.sqrt(2)) / 2 - tail) * math.sqrt(2 * math.pi) * math.exp(min(x * x / 2, 709))
+        )
+        x += step / (1 - x * step / 2)
+    return math.copysign(x, probability - 0.5)
 
 
 MAX_BLURRED = 1e-3  # of a density, within the last digit of an observable

@@ -60,12 +60,15 @@ def key_of(*parts: str) -> str:
 @cache
 def source_version() -> str:
     """Return what stands for the source of morefit: what another source made is made anew."""
-    package = Path(__file__).parents[1]
-    states = []
-    for folder, _, names in os.walk(package):
-        for name in sorted(n for n in names if n.endswith(".py")):
-            status = os.stat(os.path.join(folder, name))
-            states.append(f"{os.path.join(folder, name)} {status.st_size} {status.st_mtime_ns}")
+    states, folders = [], [os.fspath(Path(__file__).parents[1])]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    states.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
     return key_of(*sorted(states))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -58,6 +57,13 @@ class Markup(str):
     __slots__ = ()
 
 
+def escaped(text: str) -> str:
+    """Return text as a page shows it."""
+    from html import escape  # with a table of characters that only pages need
+
+    return escape(text)
+
+
 def html_page(
     headline: str,
     details: Iterable[str],
@@ -67,16 +73,16 @@ def html_page(
     good: bool,
 ) -> str:
     """Return a coloured headline with details, then tables, then notes line by line."""
-    lines = "<br>".join([f"<b>{html.escape(headline)}</b>", *map(html.escape, details)])
+    lines = "<br>".join([f"<b>{escaped(headline)}</b>", *map(escaped, details)])
     head = f'<p style="background:{GOOD if good else BAD};padding:4px">{lines}</p>'
-    foot = "<br>".join(map(html.escape, notes))
+    foot = "<br>".join(map(escaped, notes))
     return f"{head}{''.join(map(html_table, tables))}{f'<p>{foot}</p>' if foot else ''}"
 
 
 def html_table(columns: Sequence[Column], caption: str = "") -> str:
     """Return a table; the lines of a caption stand above it."""
-    above = f"<caption>{'<br>'.join(map(html.escape, caption.splitlines()))}</caption>" if caption else ""
-    head = "".join(f'<th style="{side_of(c)}">{html.escape(c.heading)}</th>' for c in columns)
+    above = f"<caption>{'<br>'.join(map(escaped, caption.splitlines()))}</caption>" if caption else ""
+    head = "".join(f'<th style="{side_of(c)}">{escaped(c.heading)}</th>' for c in columns)
     rows = zip(*([html_cell(column, cell) for cell in column.cells] for column in columns), strict=True)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f"<table>{above}<tr>{head}</tr>{body}</table>"
@@ -84,13 +90,13 @@ def html_table(columns: Sequence[Column], caption: str = "") -> str:
 
 def html_text(text: str) -> str:
     """Return text with its spaces and line breaks, in a font in which columns stay aligned."""
-    return f'<pre style="font-family:monospace;white-space:pre;overflow-x:auto">{html.escape(text)}</pre>'
+    return f'<pre style="font-family:monospace;white-space:pre;overflow-x:auto">{escaped(text)}</pre>'
 
 
 def html_cell(column: Column, cell: str) -> str:
     """Return one cell of a table; warnings have a coloured background."""
     colour = f";background:{BAD}" if cell in WARNINGS else ""
-    text = cell if isinstance(cell, Markup) else html.escape(cell)
+    text = cell if isinstance(cell, Markup) else escaped(cell)
     return f'<td style="{side_of(column)};white-space:nowrap{colour}">{text}</td>'
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class Task:
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
-    key: str = field(default_factory=lambda: secrets.token_hex(8))  # of this study in this process's memory
+    key: str = field(default_factory=lambda: os.urandom(8).hex())  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
         return Ensemble(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss, legvander
 
 from morefit.arrays import Array
 from morefit.expr import ONE, Expr, Op, Table, evaluate, leaves, multiply_all, toposort
@@ -57,6 +56,8 @@ def integrate_cells(
 @lru_cache(maxsize=1024)
 def axis_weights(function: Expr, x: Observable, edges: tuple[float, ...], places: int, points: int) -> Array:
     """Return the integrals of a function of one axis times the polynomials that are one at a place of a cell and zero at others."""
+    from numpy.polynomial.legendre import leggauss, legvander
+
     u, w = leggauss(points)
     inside, slope = (3 * u - u**3) / 2, 1.5 * (1 - u**2)  # roots at the ends of a cell are smooth in u
     basis = np.linalg.solve(legvander(leggauss(places)[0], places - 1).T, legvander(inside, places - 1).T)
@@ -89,6 +90,8 @@ def on_grid(
     joint: Expr, box: tuple[Observable, ...], edges: tuple[tuple[float, ...], ...], places: int
 ) -> Array:
     """Return a function of all axes at every combination of places in their cells."""
+    from numpy.polynomial.legendre import leggauss
+
     shape = np.ones(len(box), int) - 2 * np.eye(len(box), dtype=int)  # -1: the axis itself
     grid = {
         o.name: in_cells(e, leggauss(places)[0]).reshape(s) for o, e, s in zip(box, edges, shape, strict=True)

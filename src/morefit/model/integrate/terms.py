@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 
 from morefit.expr import ZERO, Expr, Op, add_all, const, domain_of, evaluate, leaves, multiply_all, where
 from morefit.expr.evaluate import adapted_to
@@ -186,6 +185,8 @@ def size_on_axis(expr: Expr, x: Observable) -> float:
 
     An integral that vanishes, such as that of an odd function, is never known to a part of itself, but to one of this.
     """
+    from numpy.polynomial.legendre import leggauss
+
     u, w = leggauss(POINTS)
     values = evaluate(expr, {x.name: x.low + (x.high - x.low) * (u + 1) / 2})
     return float((x.high - x.low) / 2 * np.sum(w * np.abs(values)))
