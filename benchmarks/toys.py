@@ -25,7 +25,7 @@ from morefit.arrays import Integers
 from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.trust_region import CONVERGED
 from morefit.resources import available_cores
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.targets.cpu.compile import host
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from morefit.errors import BackendError
-from morefit.targets import Backend, Cpu, OpenCL, Reference, devices
+from morefit.targets.base import Backend
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.discover import devices
+from morefit.targets.opencl.run import OpenCL
+from morefit.targets.reference.run import Reference
 
 COMPILED: dict[str, Backend] = {
     "cpu": Cpu(threads=1),

@@ -4,7 +4,7 @@ import pytest
 
 from morefit.expr import LEAVES, OPERATIONS, Op, Trait, with_trait
 from morefit.expr.operations import EVERY_OPERATION, LlvmKind
-from morefit.kernel import Arith
+from morefit.kernel.ir import Arith
 from morefit.rewrite.derive import OWN_SLOPES, partials_of
 from morefit.targets.cpu.vecmath import FUNCTIONS
 from morefit.targets.cpu.vecmath.function import REGISTERED

@@ -1,5 +1,6 @@
 """The tools that keep the code in shape are part of the tests."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def test_the_budget_counts_every_room_and_all_lines():
     }
     assert rows.keys() == folders | {"."}
     assert sum(int(count) for _, count in rows.values()) == lines
+
+
+@pytest.mark.parametrize(("walk", "hops", "returns"), [("fit", 20, 4), ("toy_study", 22, 5)])
+def test_a_walk_through_the_code_is_short_and_names_files_that_exist(walk, hops, returns):
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = page.partition(f"`mf.{walk}(model,")[2].partition(" hops, ")[0]
+    files = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text)
+    assert 10 < len(files) <= hops + 1
+    assert text.count("> [") <= returns
+    assert not [name for name in files if not (ROOT / "src" / "morefit" / name).exists()]
 
 
 @pytest.mark.exhaustive  # .ci/run does so before and after the tests

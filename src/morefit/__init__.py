@@ -15,8 +15,12 @@ from morefit.errors import (
 
 if TYPE_CHECKING:
     from morefit import acceptance, functions, histfactory, intervals, plots
-    from morefit.data import Category, CutReport, Dataset, FileDataset, read
+    from morefit.data.dataset import Dataset
+    from morefit.data.files import FileDataset
     from morefit.data.kendall import kendall_tau
+    from morefit.data.labels import Category
+    from morefit.data.reading import read
+    from morefit.data.report import CutReport
     from morefit.expr import where
     from morefit.functions import (
         arccosh,
@@ -102,8 +106,12 @@ if TYPE_CHECKING:
     from morefit.model.opaque import opaque
     from morefit.plots.canvas import Plot
     from morefit.plots.fitted import plot
-    from morefit.targets import Cpu, OpenCL, devices
-    from morefit.toys import ToyResults, fit_many, toy_study
+    from morefit.targets.cpu.run import Cpu
+    from morefit.targets.opencl.discover import devices
+    from morefit.targets.opencl.run import OpenCL
+    from morefit.toys.many import fit_many
+    from morefit.toys.results import ToyResults
+    from morefit.toys.study import toy_study
 else:
     from morefit.lazy import import_when_used
 
@@ -111,8 +119,12 @@ else:
         __name__,
         {
             "morefit": ["acceptance", "functions", "histfactory", "intervals", "plots"],
-            "morefit.data": ["Category", "CutReport", "Dataset", "FileDataset", "read"],
+            "morefit.data.dataset": ["Dataset"],
+            "morefit.data.files": ["FileDataset"],
             "morefit.data.kendall": ["kendall_tau"],
+            "morefit.data.labels": ["Category"],
+            "morefit.data.reading": ["read"],
+            "morefit.data.report": ["CutReport"],
             "morefit.expr": ["where"],
             "morefit.functions": [
                 "arccosh", "arcsinh", "arctanh", "bernstein", "bernstein_series", "beta", "betainc",
@@ -135,8 +147,12 @@ else:
             "morefit.model.opaque": ["opaque"],
             "morefit.plots.canvas": ["Plot"],
             "morefit.plots.fitted": ["plot"],
-            "morefit.targets": ["Cpu", "OpenCL", "devices"],
-            "morefit.toys": ["ToyResults", "fit_many", "toy_study"],
+            "morefit.targets.cpu.run": ["Cpu"],
+            "morefit.targets.opencl.discover": ["devices"],
+            "morefit.targets.opencl.run": ["OpenCL"],
+            "morefit.toys.many": ["fit_many"],
+            "morefit.toys.results": ["ToyResults"],
+            "morefit.toys.study": ["toy_study"],
         },
         rooms=["shapes", "physics", "functions", "intervals", "plots", "acceptance", "histfactory"],
     )  # fmt: skip

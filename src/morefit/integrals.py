@@ -17,7 +17,7 @@ from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_o
 from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Events
+from morefit.targets.base import Events
 
 MAX_PROBES = 4  # places at which the height of a peak is looked at in every call;
 # of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis

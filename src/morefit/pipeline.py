@@ -33,15 +33,16 @@ from morefit.expr import (
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
-from morefit.kernel import Kernel, Precision
+from morefit.kernel import specs
+from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
-from morefit.kernel.specs import IntegralSpec, SampleSpec, Spec, SumSpec, ValueSpec
+from morefit.kernel.specs import Spec
 from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.rewrite.precompute import Precompute
-from morefit.targets import Backend, Buffer, Events, Launch, Program, WholeIntegral
+from morefit.targets.base import Backend, Buffer, Events, Launch, Program, WholeIntegral
 from morefit.targets.cache import KERNEL, key_of, load, source_version, store
 from morefit.text.progress import Bar
 
@@ -91,7 +92,7 @@ def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
 def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile the sums a fit needs, as a function of all ``parameters``."""
     backend = settings.backend
-    spec = SumSpec(request, backend.tiles_from, backend.scales_sums)
+    spec = specs.sums(request, backend.tiles_from, backend.scales_sums)
     return run_passes(Draft(spec, parameters, settings))
 
 
@@ -106,18 +107,18 @@ def compile_renamed(
 @lru_cache(maxsize=128)
 def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile expressions to be computed and stored for each event."""
-    return run_passes(Draft(ValueSpec(outputs), parameters, settings))
+    return run_passes(Draft(specs.values(outputs), parameters, settings))
 
 
 @lru_cache(maxsize=64)
 def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend: Backend) -> Compiled:
     """Compile the drawing of events: expressions of random numbers, ``uniform`` or ``stream_uniform``."""
-    return run_passes(Draft(SampleSpec(drawn, accept, above), (), Settings(backend, precompute="none")))
+    return run_passes(Draft(specs.sample(drawn, accept, above), (), Settings(backend, precompute="none")))
 
 
 def compile_integrals(integral: Integral, bodies: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile integrals over one domain; always in double precision."""
-    spec = IntegralSpec(integral.integrand, bodies, integral.probes)
+    spec = specs.integrals(integral.integrand, bodies, integral.probes)
     return run_passes(Draft(spec, integral.parameters, replace(settings, precision=Precision.DOUBLE)))
 
 
@@ -159,7 +160,7 @@ class Draft:
     def key(self) -> str:
         """What its record is stored under: everything that a kernel depends on."""
         settings = (self.settings.precision.name, self.settings.precompute)
-        options = (type(self.spec).__name__, *self.spec.options, *settings, len(self.parameters))
+        options = (self.spec.name, *self.spec.options, *settings, len(self.parameters))
         return key_of("kernel", source_version(), repr(options), fingerprint(self.roots))
 
     @property

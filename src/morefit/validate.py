@@ -31,7 +31,10 @@ def as_number(value: Any) -> float | None:
         return float(value) if abs(value) < MAX_INTEGER else inf
     if isinstance(value, list | tuple):  # which numpy may refuse
         return None
-    array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
+    try:
+        array = np.asarray(value, object) if isinstance(value, str | bytes | bool) else np.asarray(value)
+    except TypeError:  # a table, of which numpy makes no array
+        return None
     if array.ndim or array.dtype.kind not in "iuf":
         return None
     return float(array)

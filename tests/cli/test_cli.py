@@ -15,6 +15,7 @@ import morefit as mf
 from morefit.cli import BAD_INPUT, INTERRUPTED, NOT_VALID, VALID, main
 from morefit.cli.entry import COMMANDS, join_negative, make_parser
 from morefit.resources import available_cores
+from morefit.targets.opencl.discover import DeviceInfo
 
 ROOT = Path(__file__).parents[2]
 MODEL = """\
@@ -270,8 +271,8 @@ def test_devices_without_pyopencl_says_how_to_get_it(monkeypatch, capsys):
 
 
 def test_devices_marks_what_auto_takes(monkeypatch, capsys):
-    gpu = mf.targets.DeviceInfo(0, 1, "Big", "Vendor", "GPU", 2**37, True, True)
-    old = mf.targets.DeviceInfo(1, 0, "Old", "Vendor", "GPU", 2**30, False)
+    gpu = DeviceInfo(0, 1, "Big", "Vendor", "GPU", 2**37, True, True)
+    old = DeviceInfo(1, 0, "Old", "Vendor", "GPU", 2**30, False)
     monkeypatch.setattr(mf, "devices", lambda: (gpu, old))
     monkeypatch.setenv("COLUMNS", "140")
     assert main(["devices"]) == VALID
@@ -285,7 +286,7 @@ def test_devices_marks_what_auto_takes(monkeypatch, capsys):
 
 
 def test_devices_as_json(monkeypatch, capsys):
-    gpu = mf.targets.DeviceInfo(0, 1, "Big", "Vendor", "GPU", 2**37, True, True)
+    gpu = DeviceInfo(0, 1, "Big", "Vendor", "GPU", 2**37, True, True)
     monkeypatch.setattr(mf, "devices", lambda: (gpu,))
     assert main(["devices", "--json", "-"]) == VALID
     content = json.loads(capsys.readouterr().out)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from morefit.data import CutReport, Dataset
-from morefit.data.dataset import build_drawn, dataset_of
+from morefit.data.dataset import Dataset, build_drawn, dataset_of
+from morefit.data.report import CutReport
 from morefit.errors import DataError
 from morefit.model import Observable
 

@@ -10,7 +10,7 @@ import pytest
 
 import morefit as mf
 from morefit.data import files
-from morefit.data.io import Chunk
+from morefit.data.io.table import Chunk
 from morefit.data.pieces import in_pieces, read_ahead
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs the extra 'io'")

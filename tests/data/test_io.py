@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import morefit as mf
-from morefit.data import io, reading
+from morefit.data import reading
+from morefit.data.io import arrow, formats
 
 M = mf.Observable("m", 5.0, 7.0)
 X = mf.Observable("x", -1.0, 1.0)
-SUFFIXES = [suffix for row in io.FORMATS for suffix in row.suffixes]
+SUFFIXES = [suffix for row in formats.FORMATS for suffix in row.suffixes]
 ANY = mf.Observable("any", -np.finfo(np.float64).max, np.finfo(np.float64).max)
 PACKAGES = {".root": "uproot", ".parquet": "pyarrow", ".csv": "pyarrow"}
 
@@ -167,7 +168,7 @@ def test_only_the_columns_needed_are_read(suffix, sample, monkeypatch):
 
     @contextmanager
     def listening(path, tree=None):
-        with io.open_table(path, tree) as inside:
+        with formats.open_table(path, tree) as inside:
             yield replace(inside, chunks=lambda names: asked.append(tuple(names)) or inside.chunks(names))
 
     monkeypatch.setattr(reading, "open_table", listening)
@@ -183,12 +184,12 @@ def test_a_column_of_text_beside_is_not_looked_at(tmp_path):
 
 @all_kinds
 def test_files_are_read_in_pieces(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr(io.formats, "ROWS", 7)
-    monkeypatch.setattr(io.arrow, "ROWS", 7)
-    monkeypatch.setattr(io.arrow, "BYTES", 200)
+    monkeypatch.setattr(formats, "ROWS", 7)
+    monkeypatch.setattr(arrow, "ROWS", 7)
+    monkeypatch.setattr(arrow, "BYTES", 200)
     numbers = np.random.default_rng(1).uniform(4.9, 7.0, 100)
     path = write(tmp_path / f"pieces{suffix}", {"m": numbers, "k": np.arange(100)})
-    with io.open_table(path) as opened:
+    with formats.open_table(path) as opened:
         pieces = list(opened.chunks(["m"]))
     assert len(pieces) == (1 if suffix == ".npz" else 15) or (suffix == ".csv" and len(pieces) > 5)
     assert pieces[-1].done == 1.0 and all(a.done <= b.done for a, b in itertools.pairwise(pieces))
@@ -197,7 +198,7 @@ def test_files_are_read_in_pieces(suffix, tmp_path, monkeypatch):
 
 
 def test_writing_in_pieces_gives_the_same_events(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.formats, "ROWS", 7)
+    monkeypatch.setattr(formats, "ROWS", 7)
     data = mf.Dataset({"m": np.linspace(5, 7, 50)})
     data.write(tmp_path / "a.root")
     assert mf.read(tmp_path / "a.root", M)["m"].tobytes() == data["m"].tobytes()
@@ -479,7 +480,7 @@ def test_the_columns_of_a_csv_file_may_have_spaces_around_and_hold_truths(tmp_pa
 
 
 def test_whole_numbers_in_a_csv_file_may_be_followed_by_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.arrow, "BYTES", 16)
+    monkeypatch.setattr(arrow, "BYTES", 16)
     (tmp_path / "a.csv").write_text("m\n" + "6\n" * 50 + "6.25\n")
     assert mf.read(tmp_path / "a.csv", M)["m"][-1] == 6.25
 

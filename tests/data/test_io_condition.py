@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import morefit as mf
 from morefit.data.cut import COMPARISONS, FUNCTIONS, condition
-from morefit.data.io import write_table
+from morefit.data.io.formats import write_table
 from morefit.errors import DataError
 
 PT, ETA = np.array([1.0, 2.5, 3.0, 9.0]), np.array([0.0, -3.0, 2.0, -1.0], np.float32)

@@ -13,10 +13,13 @@ from function_rows import FAR_ROWS, ROWS, Row
 import morefit as mf
 from backend_rows import there
 from morefit.expr import column, evaluate
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.derive import gradient
-from morefit.targets import Cpu, Events, OpenCL, Reference
+from morefit.targets.base import Events
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
+from morefit.targets.reference.run import Reference
 from recorded import recorded
 from tolerances import SCIPY_FUNCTION, SINGLE
 

@@ -10,7 +10,8 @@ from morefit.model.integrate import find_breaks
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Events, choose_backend
+from morefit.targets.base import Events
+from morefit.targets.choose import choose_backend
 from tolerances import FEW_ROUNDINGS
 
 x, y, z = mf.Observable("x", -1.0, 2.0), mf.Observable("y", -5.0, 5.0), mf.Observable("z", 0.0, 9.0)

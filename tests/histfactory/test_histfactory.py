@@ -12,7 +12,7 @@ import pytest
 
 import morefit as mf
 from backend_rows import there
-from morefit.targets import Reference
+from morefit.targets.reference.run import Reference
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 
 X = mf.Observable("x", -5.0, 5.0)
 

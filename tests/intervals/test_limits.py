@@ -223,10 +223,19 @@ def test_stopped_toys_of_a_discovery_are_resumed(tmp_path):
         np.testing.assert_array_equal(saved.toys, whole.toys)
 
 
+def test_tests_take_a_model_with_its_data(weak):
+    data = weak.parts[0].data
+    assert discovery(MODEL, SIGNAL, data=data).q == discovery(weak, "s").q
+    assert upper_limit(MODEL, SIGNAL, data=data).observed == upper_limit(weak, "s").observed
+    tested = {SIGNAL: 5.0}
+    ratio = mf.intervals.likelihood_ratio
+    assert ratio(MODEL, tested, data=data).t == ratio(weak, {"s": 5.0}).t
+
+
 @pytest.mark.parametrize("function", [discovery, upper_limit])
 def test_what_cannot_be_tested_is_refused(function, weak):
     name = function.__name__
-    with pytest.raises(FitError, match=f"{name}: takes a likelihood, as in mf.Likelihood"):
+    with pytest.raises(FitError, match=f"{name}: a model needs data; pass mf.Likelihood"):
         function(MODEL, "s")
     with pytest.raises(FitError, match=f"{name}: needs floating parameters, got 'signal'"):
         function(weak, "signal")

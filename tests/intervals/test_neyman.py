@@ -24,7 +24,7 @@ from morefit.intervals.feldman_cousins import LAYOUT
 from morefit.intervals.free_fits import TIE
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 from morefit.text import progress
 from morefit.toys.batch import GOAL
 from morefit.toys.ensemble import Ensemble

@@ -16,7 +16,7 @@ import pytest
 import morefit as mf
 from morefit import workers
 from morefit.errors import BackendError, BrokenJob
-from morefit.toys import toy_study
+from morefit.toys.study import toy_study
 
 SOURCE = Path(mf.__file__).parent
 WORKER = """

@@ -3,13 +3,13 @@
 import pytest
 
 from morefit.expr import Op, add_all, apply, column, leaves, scalar, toposort
-from morefit.kernel import COUNT
 from morefit.kernel.assemble import Assembler
+from morefit.kernel.ir import COUNT
 from morefit.kernel.sums import MAX_SQUARES, TILES_FROM, Request, event_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
-from morefit.targets import Reference
+from morefit.targets.reference.run import Reference
 from zoo_expressions import kstarmumu
 
 x, y = column("x"), column("y")

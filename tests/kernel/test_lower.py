@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from judge import judge
 from morefit.expr import MINUS_ONE, Op, add_all, apply, column, evaluate, leaves, make, scalar
-from morefit.kernel import Arith, lower
+from morefit.kernel.ir import Arith
+from morefit.kernel.lower import lower
 from morefit.targets.reference.run import run_body
 from strategies import expressions, points
 from tolerances import EPSILON, FEW_ROUNDINGS, ROUNDINGS

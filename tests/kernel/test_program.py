@@ -15,7 +15,7 @@ from morefit.errors import CompileError
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.kernel.read_program import read_program
 from morefit.kernel.statements import Program
-from morefit.targets import OpenCL
+from morefit.targets.opencl.run import OpenCL
 from running_drivers import PythonRecord, compile_driver
 
 SETS = 200

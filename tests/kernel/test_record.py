@@ -95,7 +95,7 @@ def test_a_second_process_writes_no_text_of_kernels(second_process, monkeypatch)
 def test_code_of_what_has_no_record_is_known_by_its_text(recorded, second_process, monkeypatch):
     if not recorded:
         monkeypatch.setattr(Draft, "remember", lambda *_: False)
-    draft = Draft(pipeline.ValueSpec((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
+    draft = Draft(pipeline.specs.values((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
     pipeline.run_passes(draft)
     assert draft.identity == (draft.key if recorded else None)
 
@@ -115,7 +115,7 @@ def test_a_model_read_from_its_record_can_be_explained(second_process, monkeypat
 
 
 def test_another_source_makes_records_anew(second_process, monkeypatch):
-    draft = Draft(pipeline.ValueSpec((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
+    draft = Draft(pipeline.specs.values((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
     before = draft.key
     monkeypatch.setattr(pipeline, "source_version", lambda: "other")
     assert draft.key != before
@@ -154,7 +154,7 @@ def test_what_is_no_part_of_the_formula_has_no_record():
 
 
 def test_a_record_is_json_text(second_process, tmp_path):
-    draft = Draft(pipeline.ValueSpec((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
+    draft = Draft(pipeline.specs.values((a * m,)), (a,), pipeline.Settings(mf.Cpu(threads=1)))
     pipeline.run_passes(draft)
     payload = cache.load(draft.key, cache.KERNEL)
     assert Record.of(payload, Parts(draft.roots)).kernel == draft.kernel

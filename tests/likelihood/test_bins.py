@@ -10,7 +10,8 @@ from scipy import integrate
 import morefit as mf
 from morefit.expr import const, evaluate
 from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.targets import choose_backend, devices
+from morefit.targets.choose import choose_backend
+from morefit.targets.opencl.discover import devices
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS, INTEGRAL_PROMISE, SAME_LINES
 from zoo import ZOO
 

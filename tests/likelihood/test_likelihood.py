@@ -107,6 +107,11 @@ def test_wrong_shape_is_answered_with_the_right_one(likelihood, x):
             method(x)
 
 
+def test_a_likelihood_is_called_with_numbers_one_by_one_or_values_by_name(likelihood):
+    expected = likelihood.value(vector(likelihood))
+    assert likelihood(*vector(likelihood)) == likelihood(START) == expected
+
+
 def test_text_is_no_point(likelihood):
     with pytest.raises(mf.ModelError, match="likelihood: x must be numbers, got 'text'"):
         likelihood.value("text")  # this used to be a ValueError

@@ -6,7 +6,7 @@ import pytest
 import morefit as mf
 from morefit.errors import BackendError
 from morefit.minimise.objective import Objective
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 
 X = mf.Observable("x", -5.0, 5.0)
 Z = mf.Observable("z", 0.0, 1.0)

@@ -13,7 +13,8 @@ from morefit.minimise.newton_program import advance, begin_fit
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import BESIDE, PEAK, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, GIVEN_UP, MOVING
-from morefit.targets import Cpu, OpenCL
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
 from running_drivers import PythonRecord, compile_driver
 from tolerances import EXACT_ERRORS, SAME_STEP
 

@@ -10,7 +10,9 @@ from scipy.integrate import quad
 
 import morefit as mf
 from backend_rows import there
-from morefit.targets import Cpu, OpenCL, Reference
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
+from morefit.targets.reference.run import Reference
 from tolerances import PULL_SIGMAS, SWEIGHT, SWEIGHT_EFFECT, SWEIGHT_INTEGRAL, SWEIGHT_SUM, TOTAL_YIELD
 
 M, T = mf.Observable("m", 5.0, 6.0), mf.Observable("t", 0.0, 10.0)

@@ -10,7 +10,7 @@ from ensembles import ensemble_of
 from morefit.likelihood import Evaluation
 from morefit.minimise.newton import minimise
 from morefit.minimise.spectrum import decompose, reduced
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 from morefit.toys.results import HOW
 from tolerances import FEW_ROUNDINGS
 

@@ -50,7 +50,7 @@ def test_issue_a_component_drawn_far_from_its_start_gets_its_share():
 def test_issue_a_plot_expects_all_events_at_other_values():
     # this used to expect 24 161 events of 1 000
     from morefit.likelihood.bins import Bins, bin_probabilities
-    from morefit.targets import choose_backend
+    from morefit.targets.choose import choose_backend
 
     model = with_background()
     bins = Bins(X, np.linspace(-5.0, 5.0, 41), {})

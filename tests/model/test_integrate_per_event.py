@@ -11,7 +11,7 @@ import morefit as mf
 from backend_rows import COMPILED, there
 from morefit.errors import ModelError
 from morefit.expr import NodeRule, Op, column, evaluate, node_sum, rule_of, toposort
-from morefit.kernel import NodeLoop
+from morefit.kernel.ir import NodeLoop
 from morefit.likelihood.accuracy import integral_error
 from morefit.model.integrate import integral_over
 from morefit.rewrite.derive import derivatives

@@ -8,7 +8,7 @@ from mpmath import mp, mpf
 
 import morefit as mf
 from morefit.likelihood.bins import Bins, bin_probabilities
-from morefit.targets import choose_backend
+from morefit.targets.choose import choose_backend
 from tolerances import INTEGRAL_PROMISE
 from written import ROWS
 from written.exact import EXACT

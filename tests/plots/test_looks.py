@@ -205,6 +205,11 @@ def test_a_box_has_the_chi_square_and_parameters_with_their_labels(fitted):
     assert any(line.startswith(r"$\chi^2/\mathrm{ndf} = ") for line in lines)
     assert rf"$\mu$ = ${result.values['mu']:.3f} \pm {result.errors['mu']:.3f}$" in lines
     assert len(texts(mf.plot(model, data, values=result, box="chi2", lower=None))) == 5
+    mu = next(p for p in model.parameters if p.name == "mu")
+    for own in (mu, ["chi2", mu]):  # a list with a parameter used to be compared with 'chi2'
+        assert any(
+            line.startswith(r"$\mu$ = ") for line in texts(mf.plot(model, data, values=result, box=own))
+        )
     assert len(texts(mf.plot(model, data, values=result, lower=None))) == 4
 
 

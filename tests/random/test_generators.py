@@ -15,7 +15,9 @@ from morefit.pipeline import compile_sampler
 from morefit.random.host import Xoshiro256PlusPlus, stream_key
 from morefit.random.philox import philox, toy_uniforms, uniforms
 from morefit.random.xoshiro import BLOCK, STREAMS, apply, jump_tables, seeded, splitmix64, start, stream_of
-from morefit.targets import Cpu, Events, Reference
+from morefit.targets.base import Events
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 
 SEED = 0x1234_5678_9ABC_DEF0
 SIGMAS = 5.0  # of the few statistical statements here; the thorough ones are in statistics/

@@ -13,8 +13,8 @@ from morefit.errors import DataError
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt
 from morefit.jobs.checkpoint import read_saved
 from morefit.records.results import concatenate, save_result
-from morefit.toys import toy_study
 from morefit.toys.results import LAYOUT
+from morefit.toys.study import toy_study
 from morefit.toys.task import compute_block, facts_of
 
 X = mf.Observable("x", -5.0, 5.0)

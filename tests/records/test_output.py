@@ -23,7 +23,7 @@ from morefit.errors import DataError
 from morefit.intervals import bootstrap, feldman_cousins, neyman_belt
 from morefit.records import output as target
 from morefit.records.output import complete_file, only_writer, writable_place
-from morefit.toys import toy_study
+from morefit.toys.study import toy_study
 
 X = mf.Observable("x", -5.0, 5.0)
 

@@ -25,7 +25,7 @@ from morefit.rewrite.derive import gradient
 from morefit.rewrite.precompute import READ_PRICE, choose_columns
 from morefit.rewrite.simplify import bind, normalise
 from morefit.rewrite.stages import Depends, depends_on, regroup, split
-from morefit.targets import Events
+from morefit.targets.base import Events
 from morefit.targets.reference.run import Reference
 from strategies import COLUMNS, SCALARS, expressions, points
 from tolerances import REORDERED

@@ -28,8 +28,9 @@ from morefit.sampling.generate import (
 )
 from morefit.sampling.inversion import PROBABILITY, evaluate_plainly, normal_quantile
 from morefit.sampling.recipe import bind_values, recipe
-from morefit.targets import Cpu, Reference
 from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 
 GENERATE = importlib.import_module("morefit.sampling.generate")  # the function hides its module
 SEED = 0x1234_5678_9ABC_DEF0
@@ -308,7 +309,7 @@ def test_a_pole_between_the_points_that_are_tried_is_refused_before_anything_is_
 def test_events_that_were_given_up_are_no_sample():
     x = x_on()
     with pytest.raises(mf.ModelError, match=HARDLY_ACCEPTED):
-        sampler(mf.Density(np.exp(-x), [x])).repair(above=0, given_up=1)
+        sampler(mf.Density(np.exp(-x), [x])).repair(above=0, abandoned=1)
 
 
 def test_a_density_that_is_no_number_in_places_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from sizes import SIZES, Sizes
 
 from backend_rows import STATISTICS, there
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 
 # Models that other backends than the first draw samples of, by rejection in one observable, in parts of a sum and in
 # several observables: tests/targets/test_opencl.py and tests/sampling compare their events one by one.

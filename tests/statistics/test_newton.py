@@ -17,7 +17,8 @@ from morefit.cli import mass_model
 from morefit.minimise.batch import MINUIT, Fits
 from morefit.minimise.newton import minimise
 from morefit.model.physics import KstarMuMu
-from morefit.targets import Cpu, Reference
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 from morefit.toys.batch import GOAL
 from morefit.toys.results import HOW
 from tolerances import EXACT_ERRORS, HARDLY_MEASURED, SAME_MINIMUM, SAME_TOY

@@ -23,7 +23,7 @@ import zoo
 from backend_rows import on_one_backend
 from morefit.expr import evaluate
 from morefit.sampling.generate import Sampler, all_values, expected_events, poisson_sizes
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 
 FALSE_ALARMS = 1e-3
 TESTS = 400

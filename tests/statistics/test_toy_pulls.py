@@ -6,7 +6,7 @@ import pytest
 
 import zoo
 from backend_rows import on_one_backend
-from morefit.toys import toy_study
+from morefit.toys.study import toy_study
 from tolerances import PULL_SIGMAS
 
 EVENTS = 1_000

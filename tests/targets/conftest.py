@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backend_rows import COMPILED, JUDGE, there
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.targets.cpu import run as cpu
 
 FOLDER = Path(__file__).parent

@@ -11,10 +11,10 @@ import numpy as np
 import morefit as mf
 from morefit.arrays import Array
 from morefit.integrals import SharedBoxes
-from morefit.kernel import COUNT, Reduce
+from morefit.kernel.ir import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
-from morefit.targets import Backend, Events, Reference
-from morefit.targets.reference.run import ReferenceLaunch
+from morefit.targets.base import Backend, Events
+from morefit.targets.reference.run import Reference, ReferenceLaunch
 from tolerances import FLUSHED
 from zoo import ZOO, around
 

@@ -6,7 +6,7 @@ import pytest
 
 from morefit.errors import CompileError
 from morefit.targets.cpu import compile as ahead
-from morefit.targets.cpu.memory import Code
+from morefit.targets.cpu.abi import Code
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import morefit as mf
 from morefit.expr import Expr
 from morefit.likelihood import Likelihood
 from morefit.pipeline import Columns, Settings, compile_sums
-from morefit.targets import Events
+from morefit.targets.base import Events
 from tolerances import FUSED
 
 EVENTS = 4096 + 13

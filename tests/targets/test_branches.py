@@ -11,7 +11,7 @@ import morefit as mf
 from derivatives import value_and_derivatives
 from morefit.expr import evaluate
 from morefit.rewrite.derive import hessian
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from tolerances import FEW_ULP, REORDERED
 
 X = mf.Observable("x", -4.0, 4.0)

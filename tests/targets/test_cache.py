@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.targets import Cpu, cache
+from morefit.targets import cache
 from morefit.targets.cpu import compile as machine
+from morefit.targets.cpu.run import Cpu
 
 HERE = Path(__file__).parents[1]
 EVALUATE = """

@@ -11,7 +11,7 @@ from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
 from ensembles import ensemble_of, fit_rows
 from morefit.pipeline import Columns
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 from zoo import around
 
 EVENTS = 30_001

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launching import sums_of
 
-from morefit.targets import Reference
+from morefit.targets.reference.run import Reference
 
 FOLDER = Path(__file__).parents[1] / "golden"
 KERNELS = {
@@ -22,7 +22,7 @@ PRINT = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 from launching import sums_of
-from morefit.targets import Reference
+from morefit.targets.reference.run import Reference
 print(sums_of("mass", "hessian", False, Reference()).program.kernel)
 """
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.targets import Cpu, Reference
 from morefit.targets.cpu import llvm, reduce_blocks
 from morefit.targets.cpu.llvm import cut_body
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 from tolerances import SAME_LINES
 from zoo import ZOO
 

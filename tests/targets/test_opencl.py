@@ -22,12 +22,13 @@ from derivatives import value_and_derivatives
 from ensembles import ensemble_of, fit_rows
 from morefit.errors import BackendError, CompileError
 from morefit.expr import ONE, OPERATIONS, ZERO
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.sampling.generate import Sampler, all_values
-from morefit.targets import Cpu, Events, OpenCL, Reference, choose_backend, devices
-from morefit.targets.choose import WORTH_A_GPU
+from morefit.targets.base import Events
+from morefit.targets.choose import WORTH_A_GPU, choose_backend
+from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl import device as opencl_device
 from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
@@ -36,9 +37,12 @@ from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
+from morefit.targets.opencl.discover import devices
 from morefit.targets.opencl.functions import HELPERS
 from morefit.targets.opencl.lift import PLAIN, lift_numbers
+from morefit.targets.opencl.run import OpenCL
 from morefit.targets.opencl.source import render
+from morefit.targets.reference.run import Reference
 from morefit.toys.batch import fit_whole_together
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
@@ -340,14 +344,14 @@ def test_events_are_those_of_the_cpu(device, name):
 def test_candidates_that_are_never_accepted_are_reported(device):
     program = compile_sampler((uniform(0),), ZERO, ZERO, OpenCL()).program
     drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
-    assert drawn.given_up == 3
+    assert drawn.abandoned == 3
     assert drawn.above == 0
 
 
 def test_candidates_above_their_envelope_are_reported(device):
     program = compile_sampler((uniform(0),), ONE, ONE, OpenCL()).program
     drawn = program.sample(np.empty((1, 0)), Events.slices([3]), 1, 0)
-    assert drawn.given_up == 0
+    assert drawn.abandoned == 0
     assert drawn.above == 3
 
 
@@ -361,7 +365,7 @@ def test_events_are_drawn_again_until_accepted(device, share, group):
         compile_sampler((x, u), accept, ZERO, backend).program.sample(np.empty((4, 0)), sizes, 3, 0)
         for backend in (OpenCL(work_group=group), mf.Cpu())
     )
-    assert not ours.given_up
+    assert not ours.abandoned
     for a, b in zip(ours.columns, judge.columns, strict=True):
         np.testing.assert_array_equal(a.values, b.values)
     assert (ours.columns[1].values < share).all()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judge import judge
 from morefit.expr import NARY, OPERATIONS, Op, Operation, apply, column, evaluate
 from morefit.pipeline import Columns, Settings, compile_values
-from morefit.targets import Events
+from morefit.targets.base import Events
 from strategies import COLUMNS, SCALARS, expressions, points
 from tolerances import FEW_ULP, FLUSHED, SCIPY_FUNCTION
 

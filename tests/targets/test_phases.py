@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import Op
-from morefit.kernel import Arith, Body, Line
+from morefit.kernel.ir import Arith, Body, Line
 from morefit.targets.cpu.emit import rare_branches
 from morefit.targets.cpu.phases import MAX_CARRIED, MAX_IN_ONE, MIN_LINES, MIN_SUMS, cut_phases
 from tolerances import REORDERED, SINGLE

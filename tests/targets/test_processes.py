@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.targets import Cpu, Reference
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 from zoo import ZOO, around, gaussian, mass, numerical
 
 PAGE = resource.getpagesize()

@@ -10,7 +10,7 @@ from launching import model_of
 
 import morefit as mf
 from derivatives import value_and_derivatives
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 from tolerances import SINGLE, SINGLE_MILLION, TOTAL
 from zoo import mass
 

@@ -14,7 +14,9 @@ from morefit.pipeline import compile_sampler
 from morefit.random.host import COMPILED
 from morefit.random.xoshiro import BLOCK
 from morefit.sampling.generate import Sampler, all_values
-from morefit.targets import Events, OpenCL, Reference
+from morefit.targets.base import Events
+from morefit.targets.opencl.run import OpenCL
+from morefit.targets.reference.run import Reference
 from tolerances import REPEATED, SAME_RANDOM_NUMBER
 
 SEED = 11

@@ -7,7 +7,8 @@ import pytest
 from launching import KINDS, Layout, assert_sums_agree, bind, judged, model_of, sums_of, values_of
 
 from morefit.expr import evaluate
-from morefit.targets import Cpu, Reference
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.reference.run import Reference
 from tolerances import FEW_ROUNDINGS, FINITE_DIFFERENCE, FUSED, SAME_LINES, SUM_OF_LOGS
 from zoo import ZOO, around
 

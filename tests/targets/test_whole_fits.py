@@ -8,9 +8,10 @@ import pytest
 import morefit as mf
 from backend_rows import there
 from morefit.minimise.newton import is_valid
-from morefit.targets import Cpu, OpenCL
 from morefit.targets.cpu import compile as machine
 from morefit.targets.cpu.fit_driver import copy_text
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
 from morefit.toys.arguments import template_of
 from morefit.toys.batch import GOAL, StoredToys
 from morefit.toys.ensemble import Ensemble

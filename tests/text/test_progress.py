@@ -9,7 +9,7 @@ import pytest
 
 import morefit as mf
 from morefit.text.progress import Bar, tell
-from morefit.toys import toy_study
+from morefit.toys.study import toy_study
 
 
 class Gone(io.StringIO):

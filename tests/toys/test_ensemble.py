@@ -10,8 +10,9 @@ from ensembles import ensemble_of
 from morefit.cli import mass_model
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, SHIFTS, Batch, Fits
 from morefit.minimise.check import edm_goal
-from morefit.targets import Cpu, OpenCL
 from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl.run import OpenCL
 from morefit.toys.batch import GOAL, Toys, by_events
 from tolerances import SAME_MINIMUM
 from tutorial_models import signal_and_background

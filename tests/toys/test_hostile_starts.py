@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.targets import Cpu
+from morefit.targets.cpu.run import Cpu
 
 P = mf.Parameter
 FAR = 6.0  # errors of a mean of 40

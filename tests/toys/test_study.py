@@ -28,9 +28,9 @@ from morefit.likelihood import generate
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate, save_result
 from morefit.sampling.generate import Sampler, poisson_sizes
-from morefit.toys import ARRAYS, ToyResults, study, toy_study
-from morefit.toys.results import LAYOUT
-from morefit.toys.study import MAX_EVENTS, WANTED, Pace, choose_pace, cut
+from morefit.toys import study
+from morefit.toys.results import ARRAYS, LAYOUT, ToyResults
+from morefit.toys.study import MAX_EVENTS, WANTED, Pace, choose_pace, cut, toy_study
 from morefit.toys.task import STREAM, compute_block
 from tolerances import REPEATED
 

@@ -18,7 +18,7 @@ from morefit.intervals import feldman_cousins, neyman_belt
 from morefit.jobs import digest
 from morefit.jobs.checkpoint import differences
 from morefit.jobs.digest import fingerprint
-from morefit.toys import toy_study
+from morefit.toys.study import toy_study
 
 SCALE = 2.0
 

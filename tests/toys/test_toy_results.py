@@ -11,7 +11,8 @@ from scipy import stats
 
 import morefit as mf
 from morefit.errors import DataError, ModelError
-from morefit.toys import ARRAYS, HOW, ToyResults, clopper_pearson
+from morefit.toys.results import ARRAYS, HOW, ToyResults
+from morefit.toys.summary import clopper_pearson
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM
 
 TOYS = 400

@@ -10,7 +10,7 @@ import numpy as np
 
 from morefit.acceptance.sampled import Made, SampledExpansion, SampledTable
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.functions import basis
 from morefit.model import Observable, Pdf

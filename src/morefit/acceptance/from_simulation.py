@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.acceptance.estimate import expansion_of, flat_weights, table_of
 from morefit.acceptance.sampled import SampledExpansion, SampledTable
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Op, leaves
 from morefit.expr.interpolate import checked_axis

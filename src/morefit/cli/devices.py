@@ -12,9 +12,9 @@ from morefit.cli.options import VALID, Command, add_output
 from morefit.cli.printing import MINOR, open_console, say, show_tables
 from morefit.errors import BackendError
 from morefit.resources import available_cores
-from morefit.targets import DeviceInfo
 from morefit.targets.cache import cache_state
 from morefit.targets.cpu.compile import host
+from morefit.targets.opencl.discover import DeviceInfo
 from morefit.text.tables import Column
 
 FORMAT, VERSION = "morefit devices", 1

@@ -17,7 +17,7 @@ from morefit.cli.explain import EXPLAIN
 from morefit.cli.feldman import FELDMAN
 from morefit.cli.fit import FIT
 from morefit.cli.options import BAD_INPUT, CODES, INTERRUPTED, PIPE_CLOSED, add_behaviour
-from morefit.cli.streams import prepare_streams, silence
+from morefit.cli.printing import prepare_streams, silence
 from morefit.cli.toys import TOYS
 from morefit.records.output import reason
 from morefit.text.progress import tell

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import morefit as mf
-from morefit.cli.printing import MINOR, say
-from morefit.cli.streams import silence
+from morefit.cli.printing import MINOR, say, silence
 from morefit.errors import DataError
 from morefit.plots.canvas import load_pyplot
 from morefit.records.archive import portable

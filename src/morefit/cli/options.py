@@ -13,7 +13,8 @@ import numpy as np
 
 import morefit as mf
 from morefit.errors import BackendError
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 
 MAX_BINS, MAX_POINTS, MAX_WORKERS = 1_000_000, 100_000, 10_000  # larger ones are mistakes
 MAX_CALLS = 2**31 - 1

@@ -1,10 +1,14 @@
-"""Results on a terminal: tables that fit its width, problems in red."""
+"""Results on a terminal: tables that fit its width, problems in red; streams that may be absent or closed."""
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import IO, TYPE_CHECKING
 
 from morefit.text.tables import Column, aligned
 
@@ -125,3 +129,21 @@ def make_table(columns: Sequence[Column]) -> Table:
 def remark_style(remark: str) -> str:
     """Return the style of a remark: in capitals it is a warning."""
     return BAD if remark.isupper() else MINOR
+
+
+def prepare_streams() -> None:
+    """Open missing standard streams, and escape characters that a terminal cannot show."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # as long as the process
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence(stream: IO[str]) -> None:
+    """Discard what is still written to a stream, also what Python writes when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

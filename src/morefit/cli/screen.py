@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from morefit.cli.streams import silence
+from morefit.cli.printing import silence
 
 WIDTH = 80  # of a terminal that does not know its own
 

@@ -20,7 +20,7 @@ from morefit.resources import on_all_cores
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
-    from morefit.data.io import Ranged
+    from morefit.data.io.table import Ranged
     from morefit.data.report import CutReport
 
 Mask = NDArray[np.bool_]

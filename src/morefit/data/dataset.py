@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.data.columns import (
     Draft,
     all_between,
@@ -34,7 +34,8 @@ from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
-    from morefit.data.io import Bins, Ranged
+    from morefit.data.io.histogram import Bins
+    from morefit.data.io.table import Ranged
     from morefit.data.report import CutReport
 
 NOT_BINNED = (
@@ -95,8 +96,8 @@ class Dataset:
     ) -> None:
         """Set the columns and weights of a new dataset, read-only."""
         vars(self).update(
-            _columns={name: freeze(column) for name, column in columns.items()},
-            _weights=None if weights is None else freeze(weights),
+            _columns={name: read_only(np.ascontiguousarray(column)) for name, column in columns.items()},
+            _weights=None if weights is None else read_only(np.ascontiguousarray(weights)),
             _report=report,
             _labels=dict(labels),
             _checked=checked,
@@ -163,7 +164,7 @@ class Dataset:
         """
         import warnings
 
-        from morefit.data.io import events_of
+        from morefit.data.io.histogram import events_of
 
         ranges = without_categories(listed(observables))
         columns, weights = events_of(histogram, ranges)
@@ -178,7 +179,7 @@ class Dataset:
         observables; a list for a single observable is its edges. With weights the storage is Weight, which also
         sums their squares. Events outside are in the flow bins.
         """
-        from morefit.data.io import fill_histogram
+        from morefit.data.io.histogram import fill_histogram
 
         ranges = without_categories(listed(observables))
         return fill_histogram({o.name: self[o.name] for o in ranges}, self._weights, ranges, bins)
@@ -189,7 +190,7 @@ class Dataset:
         Weights become a column named ``weight``; ``tree`` names the tree of a ROOT file, "events" if None. An
         existing file is replaced.
         """
-        from morefit.data.io import write_table
+        from morefit.data.io.formats import write_table
 
         write_table(Path(path).expanduser(), self._with_weights_as(weight), tree)
 
@@ -408,10 +409,3 @@ def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLi
     if isinstance(source, Dataset):
         return source._for_observables(observables, weights)
     return Dataset(source, observables, weights=weights)
-
-
-def freeze(column: Array) -> Array:
-    """Return the column contiguous and read-only."""
-    frozen = np.ascontiguousarray(column)
-    frozen.flags.writeable = False
-    return frozen

@@ -17,7 +17,7 @@ from morefit.model.observable import check_name
 from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:
-    from morefit.data.io import Ranged
+    from morefit.data.io.table import Ranged
 
 MAX_LABELS = 1000  # of a column that no category declares: more different texts are not labels
 SHOWN = 5  # labels in a message

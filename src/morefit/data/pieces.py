@@ -16,7 +16,8 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.data.columns import to_column
 from morefit.data.dataset import Dataset, build
-from morefit.data.io import Chunk, Columns, open_table
+from morefit.data.io.formats import open_table
+from morefit.data.io.table import Chunk, Columns
 from morefit.data.reading import Reader, Wanted
 from morefit.data.report import CutReport
 from morefit.errors import DataError
@@ -111,15 +112,11 @@ class Pieces:
     def __len__(self) -> int:
         return self.starts[-1]
 
-    def file_of(self, number: int) -> int:
-        """Return in which file a piece is."""
-        return bisect_right(self.starts, number) - 1
-
     def read(self, first: int, stop: int, selected: Sequence[int] = ()) -> Generator[Dataset, None, None]:
         """Read some pieces; ``selected`` has the number of selected events of every piece after the first pass."""
         number = first
         while number < stop:
-            k = self.file_of(number)
+            k = bisect_right(self.starts, number) - 1  # the file
             file, start, last = self.files[k], self.starts[k], min(stop, self.starts[k + 1])
             file.check()
             with open_table(file.path, self.tree) as table:

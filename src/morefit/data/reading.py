@@ -24,7 +24,9 @@ from morefit.data.columns import (
 )
 from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
-from morefit.data.io import Columns, Ranged, Source, check_tree, find_files, open_table
+from morefit.data.io.formats import check_tree, open_table
+from morefit.data.io.paths import Source, find_files
+from morefit.data.io.table import Columns, Ranged
 from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
 from morefit.errors import DataError

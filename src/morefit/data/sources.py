@@ -13,7 +13,7 @@ from morefit.errors import DataError
 from morefit.validate import single_names
 
 if TYPE_CHECKING:
-    from morefit.data.io import Ranged
+    from morefit.data.io.table import Ranged
 
 KINDS = "named columns, an array with 1 or 2 dimensions or a Dataset"
 NO_EVENTS = (
@@ -143,7 +143,7 @@ def is_histogram(source: object) -> bool:
     """Return whether something is a histogram of the UHI protocol, or of numpy."""
     if type(source) in PLAIN:
         return False
-    from morefit.data.io import Histogram
+    from morefit.data.io.histogram import Histogram
 
     return isinstance(source, Histogram) or is_numpy_histogram(source)
 

@@ -105,7 +105,7 @@ def corners(points: Sequence[Expr], grid: Sequence[Array], values: Array, linear
     heights = [lookup(padded, first + sum(shift)) for shift in shifts]
     for point, axis, cell in reversed(list(zip(points, grid, cells, strict=True))):
         widths = np.append(np.diff(axis), np.nan)
-        share = (inside(point, axis) - left_edge(axis, cell)) * lookup(Table.of(1 / widths), cell)
+        share = (inside(point, axis) - lookup(Table.of(axis), cell)) * lookup(Table.of(1 / widths), cell)
         heights = [a + share * (b - a) for a, b in zip(heights[::2], heights[1::2], strict=True)]
     return heights[0]
 
@@ -118,10 +118,6 @@ def cell_of(x: Operand, edges: Array) -> Expr:
 def inside(x: Expr, axis: Sequence[float] | Array) -> Expr:
     """Return a value, or the nearer end of an axis; unlike that of ``clip``, its slope is one at both ends."""
     return where(x < axis[0], axis[0], where(x > axis[-1], axis[-1], x))
-
-
-def left_edge(edges: Array, cell: Expr) -> Expr:
-    return lookup(Table.of(edges), cell)
 
 
 def coefficients(axis: Array, values: Array, interpolation: Interpolation) -> Array:

@@ -35,12 +35,12 @@ class Constrained:
         measured = self.number(where, ends[1 - ends.index(parameter)])
         self.measured[parameter] = measured, self.number(where, entry(where, distribution, "sigma"))
 
-    def number(self, where: str, given: Any) -> float:
+    def number(self, where: str, value: Any) -> float:
         """Return a number, or that of a constant by its name."""
-        known = self.values.get(given, {}).get("value") if isinstance(given, str) else given
+        known = self.values.get(value, {}).get("value") if isinstance(value, str) else value
         number = as_number(known)
         if number is None:
-            raise DataError(f"{where}: needs a number, or a constant of the file, got {given!r:.60}")
+            raise DataError(f"{where}: needs a number, or a constant of the file, got {value!r:.60}")
         return number
 
     def name_bins(self, where: str, names: Sequence[str], size: int) -> str:

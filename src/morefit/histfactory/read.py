@@ -28,7 +28,7 @@ from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
 from morefit.likelihood.table import COUNT
 from morefit.resources import check_memory
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 

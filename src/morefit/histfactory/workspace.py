@@ -141,7 +141,7 @@ class Modifier:
         parameters = spec.get("parameters", ())
         if not isinstance(parameters, list | tuple) or not all(isinstance(p, str) for p in parameters):
             raise DataError(f"{where}: 'parameters' must be names, got {parameters!r:.60}")
-        return cls(kind, name, where, data, spec.get("constraint"), tuple(parameters))
+        return cls(kind, name, where, data, constraint=spec.get("constraint"), parameters=tuple(parameters))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,17 @@ import numpy as np
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
+from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
-from morefit.model.parts import check_model
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 from morefit.text.arguments import in_sentences
 from morefit.text.tables import html_text
+from morefit.toys.arguments import no_events
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 REPEATS = 5  # of an evaluation that is timed
@@ -190,15 +191,9 @@ def explain(
     """
     if isinstance(model, Term):
         term = as_likelihood("explain", model, data, constraints=constraints)
-    elif isinstance(model, Simultaneous):
-        own = model.without_data() if data is None else data
-        term = simultaneous_likelihood(
-            model, own, constraints=constraints, backend=backend, precompute=precompute
-        )
     else:
-        check_model(model)
-        events = {o.name: np.empty(0) for o in model.observables} if data is None else data
-        term = Likelihood(model, events, constraints=constraints, backend=backend, precompute=precompute)
+        events = no_events(model) if data is None else data
+        term = likelihood_of(model, events, constraints=constraints, backend=backend, precompute=precompute)
     parts = tuple(map(explain_part, term.parts))
     return parts[0] if len(parts) == 1 else JointExplanation(parts)
 

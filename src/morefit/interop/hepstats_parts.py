@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import ModelError
 from morefit.expr import Op, evaluate
 from morefit.likelihood import Likelihood, generate

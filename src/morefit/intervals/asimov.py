@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.histogram import divide
 from morefit.errors import ModelError
 from morefit.expr import evaluate

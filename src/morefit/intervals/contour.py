@@ -214,7 +214,7 @@ def contour(
     warn_of_weights("contour", likelihood)
     best = best_fit("contour", likelihood, best)
     check_floating("contour", best, *names)
-    axes = [axis(best, name, k, max(levels), bounds, size) for k, name in enumerate(names)]
+    axes = [axis(best, name, k, max(levels), bounds=bounds, size=size) for k, name in enumerate(names)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     with Bar(f"contour of {names[0]} and {names[1]}", len(points), progress) as bar:
         scan = Conditional(likelihood, best, names, points, bar)
@@ -236,7 +236,7 @@ def contour(
     )
 
 
-def axis(best: FitResult, name: str, k: int, level: float, bounds: object, size: int) -> Array:
+def axis(best: FitResult, name: str, k: int, level: float, *, bounds: object, size: int) -> Array:
     """Return the values of one parameter on the grid."""
     size = whole_number("contour: size", size, 2)
     check_memory(f"contour: a grid of {size:.6g} x {size:.6g} points", BYTES_OF_POINT * float(size) ** 2)

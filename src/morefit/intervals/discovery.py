@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,11 @@ from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.executors import DaskClient
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
-from morefit.model import Parameter
-from morefit.targets import Backend
+from morefit.model import Parameter, Pdf
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import finite_number, name_of, whole_number
 
@@ -76,10 +77,11 @@ class Discovery(ToyPValue):
 @locks_file(NAME)
 @in_sentences
 def discovery(
-    likelihood: Term,
+    likelihood: Term | Pdf | Simultaneous,
     parameter: str | Parameter,
     value: float = 0.0,
     *,
+    data: Any = None,
     toys: int | None = None,
     seed: int | None = None,
     best: FitResult | None = None,
@@ -90,7 +92,7 @@ def discovery(
 ) -> Discovery:
     """Test that a parameter, such as the yield of a signal, has a value and not a larger one.
 
-    ``toys`` are drawn with the parameter at the value and the others where the data then have their minimum; where
+    A model needs its ``data``. ``toys`` are drawn with the parameter at the value and the others where the data then have their minimum; where
     the mass of the signal floats, their p-value is the global one, with the look-elsewhere effect: parameters that have no
     effect without a signal are started all over their limits, in the data and in toys, so that the highest of several
     bumps is found unless it is much narrower than a twentieth of them (``look_elsewhere`` scans). ``best``,
@@ -99,7 +101,7 @@ def discovery(
     Example: ``mf.intervals.discovery(nll, n_signal).significance``
     """
     name, value = name_of(parameter), finite_number(f"{NAME}: value", value)
-    likelihood, best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, data, best, name)
     check_floating(NAME, best, name)
     point = np.array([value])
     check_points(NAME, best, name, point)

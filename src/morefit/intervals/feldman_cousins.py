@@ -29,7 +29,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats, words
 from morefit.records.results import Layout, load_result, pair, save_result
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table
@@ -226,7 +226,7 @@ def feldman_cousins(
     term = as_likelihood(NAME, likelihood, data, constraints=constraints, backend=backend)
     name = name_of(parameter)
     best, points = start_scan(term, best, name, points)
-    fits = fit_data(NAME, term, best, name, points, progress)
+    fits = fit_data(NAME, term, best, name, points, progress=progress)
     saved = read_saved(NAME, save, LAYOUT, FeldmanCousins)
     tested = Tested(
         term=without_events(term), name=name, truths=fits.truths, starts=fits.starts, idle=fits.idle,

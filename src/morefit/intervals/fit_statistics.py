@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Op, add_all, column, scalar
 from morefit.kernel.sums import Request
@@ -21,7 +21,7 @@ from morefit.model.counts import counted_in
 from morefit.pipeline import Columns, Settings, compile_sums
 from morefit.random.host import stream_key
 from morefit.sampling.generate import expected_events, generate_events
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 MIN_EXPECTED = 5.0  # counts of a bin; neighbours with fewer are merged
 REFERENCE = 1000  # events of the model that the energy test compares data with

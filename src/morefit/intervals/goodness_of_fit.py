@@ -20,7 +20,7 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.study import toy_study
 from morefit.validate import whole_number

@@ -9,12 +9,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from morefit.arrays import Array, Frozen
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
-from morefit.expr.quadrature import gauss_grid
+from morefit.expr.quadrature import Axis, Boxes, Domain, refine
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluate import check_known
@@ -26,7 +25,8 @@ from morefit.model.counts import counted_in
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.tables import Column, text_table
@@ -38,6 +38,7 @@ POINTS = 16  # nodes of a box in each dimension
 MAX_NODES = 1 << 25  # evaluated in all
 AT_ONCE = 1 << 17  # nodes
 CLOSEST = 13  # quarterings: on a line, peaks at the values of parameters are looked for down to 4**-12 of it
+SAFETY = 0.1  # of the tolerance, as changes of many boxes add up
 NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
 
 
@@ -210,7 +211,6 @@ class Integrand:
             )
         self.full = np.array([[values[p.name] for p in model.parameters]])
         self.count = sum(not p.fixed for p in model.parameters)
-        self.cube, self.weights, _ = gauss_grid(len(self.observables), POINTS)  # (dimensions, nodes)
         self.spent = 0
         self.shared = SharedBoxes()
         whole = counted_in(model)
@@ -222,42 +222,42 @@ class Integrand:
         self.density = compile_values((model.normalised(),), leaves, likelihood.settings)
         self.squares = likelihood.compile_request(likelihood.request(0, fisher=True))
 
-    def sums(self, low: Array, high: Array) -> Array:
+    def __call__(self, boxes: Boxes) -> Array:
         """Return a row for each box: the integral of the density, and the lower triangle of the information."""
-        block = max(1, AT_ONCE // len(self.weights))
-        parts = [self.sum_block(low[k : k + block], high[k : k + block]) for k in range(0, len(low), block)]
-        return np.concatenate(parts)
+        block = max(1, AT_ONCE // boxes.nodes_each)
+        cuts = [slice(k, k + block) for k in range(0, len(boxes), block)]
+        return np.concatenate([self.sum_block(boxes.replaced(boxes.low[s], boxes.high[s])) for s in cuts])
 
-    def sum_block(self, low: Array, high: Array) -> Array:
-        half = (high - low) / 2
-        nodes = (low + half)[:, :, None] + half[:, :, None] * self.cube  # (boxes, dimensions, nodes)
-        weights = np.prod(half, axis=1)[:, None] * self.weights
-        self.spent += weights.size
-        columns = {o.name: nodes[:, k].ravel() for k, o in enumerate(self.observables)}
-        everywhere = Events.all_sets(weights.size)
-        density = self.density.bind(Columns(columns), everywhere, boxes=self.shared)(self.full)[0, 0]
+    def sum_block(self, boxes: Boxes) -> Array:
+        nodes = boxes.nodes()
+        self.spent += nodes.weights.size
+        everywhere = Events.all_sets(nodes.weights.size)
+        density = self.density.bind(Columns(nodes.columns), everywhere, boxes=self.shared)(self.full)[0, 0]
         if not np.all(density >= 0):
             raise ModelError(
                 "fisher information: the density is negative or not a number at these values; change them"
             )
-        keep = density > NEGLIGIBLE
-        terms = weights * density.reshape(weights.shape)
-        positive = Columns({name: column[keep] for name, column in columns.items()})
-        slices = Events.slices(keep.reshape(weights.shape).sum(axis=1))
-        squares = self.squares.bind(positive, slices, np.sqrt(terms.ravel()[keep]), self.shared)
-        information = squares(np.tile(self.full, (len(low), 1)))[:, :-1]  # the weights are squared there
-        return np.column_stack([terms.sum(axis=1), information])
+        keep, terms = density > NEGLIGIBLE, nodes.weights * density
+        positive = Columns({name: column[keep] for name, column in nodes.columns.items()})
+        slices = Events.slices(keep.reshape(len(boxes), -1).sum(axis=1))
+        squares = self.squares.bind(positive, slices, np.sqrt(terms[keep]), self.shared)
+        information = squares(np.tile(self.full, (len(boxes), 1)))[:, :-1]  # the weights are squared there
+        return np.column_stack([terms.reshape(len(boxes), -1).sum(axis=1), information])
 
-    def boxes(self) -> tuple[Array, Array]:
+    def boxes(self) -> Boxes:
         """Return boxes to begin with: those of the region, or a line cut closely where its peaks may be."""
+        low, high = (np.array([getattr(o, end) for o in self.observables]) for end in ("low", "high"))
         if len(self.observables) > 1:
             within = [[o.within(box) for o in self.observables] for box in boxes(self.region)]
-            low, high = ([[getattr(o, end) for o in box] for box in within] for end in ("low", "high"))
-            return np.array(low, np.float64), np.array(high, np.float64)
-        edges = line_edges(self.observables[0], list(self.values.values()))
-        steps = [end for ranges in self.region.values() for ends in ranges for end in ends]
-        edges = np.unique([*edges, *steps])
-        return edges[:-1, None], edges[1:, None]
+            ends = [np.array([[getattr(o, end) for o in box] for box in within]) for end in ("low", "high")]
+        else:
+            edges = line_edges(self.observables[0], list(self.values.values()))
+            steps = [end for ranges in self.region.values() for ends in ranges for end in ends]
+            edges = np.unique([*edges, *steps])
+            ends = [edges[:-1, None], edges[1:, None]]
+        domain = Domain(tuple(Axis(o.name, (o.low, o.high)) for o in self.observables))
+        inside = [(each - low) / (high - low) for each in ends]
+        return Boxes(domain, inside[0], inside[1], points=POINTS)
 
 
 def line_edges(x: Observable, values: Sequence[float]) -> Array:
@@ -269,64 +269,22 @@ def line_edges(x: Observable, values: Sequence[float]) -> Array:
     return np.unique([*np.linspace(x.low, x.high, 9), *near[(near > x.low) & (near < x.high)]])
 
 
-@dataclass(eq=False)
-class Cut:
-    """Boxes, the integral over each, and by how much it changes if the box is cut in two along each axis."""
-
-    low: Array  # (boxes, dimensions)
-    high: Array
-    value: Array  # (boxes, outputs)
-    change: Array  # (boxes, dimensions, outputs)
-
-    @classmethod
-    def of(cls, integrand: Integrand, low: Array, high: Array) -> Cut:
-        whole = integrand.sums(low, high)
-        changes = []
-        for axis in range(low.shape[1]):
-            lows, highs = halves(low, high, np.full(len(low), axis))
-            changes.append(integrand.sums(lows, highs).reshape(2, len(low), -1).sum(axis=0) - whole)
-        change = np.stack(changes, axis=1)
-        return cls(low, high, whole + change.sum(axis=1), change)
-
-    def split(self, integrand: Integrand, which: NDArray[np.bool_], axes: NDArray[np.int64]) -> Cut:
-        """Replace some boxes by their halves."""
-        new = Cut.of(integrand, *halves(self.low[which], self.high[which], axes))
-        stay = ~which
-        old = (self.low[stay], self.high[stay], self.value[stay], self.change[stay])
-        added = (new.low, new.high, new.value, new.change)
-        return Cut(*(np.concatenate(pair) for pair in zip(old, added, strict=True)))
-
-
-def halves(low: Array, high: Array, axes: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Cut each box in two along its axis: all lower halves, then all upper ones."""
-    rows = np.arange(len(low))
-    middle = (low[rows, axes] + high[rows, axes]) / 2
-    top, bottom = high.copy(), low.copy()
-    top[rows, axes] = bottom[rows, axes] = middle
-    return np.concatenate([low, bottom]), np.concatenate([top, high])
-
-
 def integrate(integrand: Integrand, tolerance: float) -> tuple[Array, float]:
     """Return the information of one event, and how far it is off; cut boxes until that is little.
 
     A box with a narrow peak between its nodes looks finished, but then the density does not integrate to one, and
     all boxes are cut.
     """
-    boxes, level = Cut.of(integrand, *integrand.boxes()), 0
+    boxes, level = integrand.boxes(), 0
     while True:
-        total = boxes.value.sum(axis=0)
-        relative = np.abs(boxes.change) / scales(total, integrand.count)
-        change = relative.max(axis=2)  # (boxes, dimensions)
-        each, axes = change.sum(axis=1), change.argmax(axis=1)
-        missing = abs(total[0] - 1)
-        accuracy = max(float(each.sum()), float(missing))
+        left = (MAX_NODES - integrand.spent) // boxes.nodes_each
+        sizes = scales(integrand(boxes).sum(axis=0), integrand.count)
+        adapted = refine(integrand, boxes, SAFETY * tolerance, left, sizes)
+        accuracy = max(adapted.error, float(abs(adapted.totals[0] - 1)))
         if accuracy <= tolerance or not isfinite(accuracy) or integrand.spent > MAX_NODES:
-            return triangle(total[None, 1:], integrand.count)[0], accuracy
-        which = each > tolerance / len(each)
-        if each.sum() <= tolerance:
-            which, axes = np.ones_like(which), np.full_like(axes, level % len(integrand.observables))
-            level += 1
-        boxes = boxes.split(integrand, which, axes[which])
+            return triangle(adapted.totals[None, 1:], integrand.count)[0], accuracy
+        axis = level % len(integrand.observables)
+        boxes, level = adapted.boxes.halved(np.full(len(adapted.boxes), axis)), level + 1
 
 
 def scales(total: Array, count: int) -> Array:

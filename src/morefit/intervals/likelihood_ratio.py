@@ -16,15 +16,15 @@ from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.nuisance import minimised, without_effect
 from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
 from morefit.jobs.executors import DaskClient
-from morefit.likelihood import BinnedLikelihood, Likelihood, TemplateLikelihood, Term
+from morefit.likelihood import BinnedLikelihood, Likelihood, Simultaneous, TemplateLikelihood, Term
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
+from morefit.model import Pdf
 from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
-from morefit.text.progress import Bar
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number
 
@@ -71,9 +71,10 @@ class LikelihoodRatio(ToyPValue):
 
 @in_sentences
 def likelihood_ratio(
-    likelihood: Term,
+    likelihood: Term | Pdf | Simultaneous,
     fixed: Any = None,
     *,
+    data: Any = None,
     alternative: Term | None = None,
     toys: int | None = None,
     seed: int = 0,
@@ -85,7 +86,7 @@ def likelihood_ratio(
     """Test values of some parameters, fixed={"mu": 0.0}, or a likelihood against an alternative one of the same data.
 
     The null hypothesis is the likelihood with these parameters fixed, or the likelihood against its ``alternative``.
-    ``toys`` are drawn where the null hypothesis fits the data best, and fitted with both.
+    A model needs its ``data``. ``toys`` are drawn where the null hypothesis fits the data best, and fitted with both.
 
     Example: ``mf.intervals.likelihood_ratio(nll, {"mu": 5.8}).p_value``
     """
@@ -95,7 +96,7 @@ def likelihood_ratio(
         )
     count = None if toys is None else whole_number(f"{NAME}: toys", toys, 1)
     seed = check_seed(seed)
-    likelihood, best = start_test(NAME, likelihood, best)
+    likelihood, best = start_test(NAME, likelihood, data, best)
     where: dict[str, Any] = {"seed": seed, "backend": backend, "executor": executor, "progress": progress}
     if alternative is not None:
         return against(likelihood, best, alternative, count, where)
@@ -110,7 +111,7 @@ def likelihood_ratio(
     (idle,) = without_effect(likelihood, tested, name, np.array([values[name]]))
     also = tuple(dict.fromkeys([*others, *(n for n in idle if n in best.floating)]))
     point = np.array([[tested.values[n] for n in (name, *also)]])
-    full, nll = minimised(NAME, likelihood, best, (name, *also), point, Bar("", 1, False))
+    full, nll = minimised(NAME, likelihood, best, (name, *also), point)
     null = dict(zip((p.name for p in likelihood.all_parameters), full[0].tolist(), strict=True))
     t, drawn = max(2 * (float(nll[0]) - best.nll), 0.0), np.empty(0)
     if count is not None:
@@ -127,7 +128,7 @@ def against(
     likelihood: Term, null: FitResult, other: Term, toys: int | None, where: dict[str, Any]
 ) -> LikelihoodRatio:
     """Test a likelihood against another one of the same data, which need not contain it."""
-    other, alternative = start_test(NAME, other, None)
+    other, alternative = start_test(NAME, other, None, None)
     pairs = list(zip(likelihood.parts, other.parts, strict=False))
     if (
         likelihood.entries != other.entries

@@ -9,6 +9,7 @@ from functools import partial
 from math import exp, nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,15 +24,14 @@ from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
-from morefit.model import Parameter
+from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
-from morefit.text.progress import Bar
 from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import finite_number, name_of, number_list, whole_number
 
@@ -137,12 +137,13 @@ class ScannedToys(Frozen):
 @locks_file(NAME)
 @in_sentences
 def look_elsewhere(
-    likelihood: Term,
+    likelihood: Term | Pdf | Simultaneous,
     parameter: str | Parameter,
     scanned: str | Parameter,
     points: ArrayLike,
     value: float = 0.0,
     *,
+    data: Any = None,
     toys: int = 1000,
     seed: int | None = None,
     best: FitResult | None = None,
@@ -153,14 +154,14 @@ def look_elsewhere(
 ) -> LookElsewhere:
     """Test that a parameter has a value and not a larger one at every point of another one, and how often toys look as bad.
 
-    ``toys`` are drawn once with the parameter at its value, and fitted without a signal and at each of the ``points``; close
+    A model needs its ``data``. ``toys`` are drawn once with the parameter at its value, and fitted without a signal and at each of the ``points``; close
     points are needed, closer than the resolution, for upcrossings. Where the scanned parameter has an effect without a
     signal as well, such as in a constraint, both fits are made at each point. ``best``, ``executor`` and ``save`` are as for
     ``feldman_cousins``.
     """
     name, other, value = name_of(parameter), name_of(scanned), finite_number(f"{NAME}: value", value)
     count, values = whole_number(f"{NAME}: toys", toys, 0), number_list(f"{NAME}: points", points)
-    likelihood, best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, data, best, name)
     check_floating(NAME, best, name, other)
     check_points(NAME, best, other, values)
     check_points(NAME, best, name, np.array([value]))
@@ -169,16 +170,15 @@ def look_elsewhere(
     (still,) = without_effect(likelihood, best, name, np.array([value]))
     idle = tuple(n for n in still if n in best.floating)
     where = np.array([[value, *(best.values[n] for n in idle)]])
-    silent = Bar("", 1, False)
-    full, null = minimised(NAME, likelihood, best, (name, *idle), where, silent)
+    full, null = minimised(NAME, likelihood, best, (name, *idle), where)
     if (
         other not in idle
     ):  # it is in another part, a constraint or a signal that stays: one null hypothesis for each point
         each = np.column_stack([np.tile(where, (len(values), 1)), values])
-        _, null = minimised(NAME, likelihood, best, (name, *idle, other), each, silent)
+        _, null = minimised(NAME, likelihood, best, (name, *idle, other), each)
     names = [p.name for p in likelihood.all_parameters]
     truth = dict(zip(names, full[0].tolist(), strict=True))
-    signal, lowest = minimised(NAME, likelihood, best, (other,), values[:, None], silent)
+    signal, lowest = minimised(NAME, likelihood, best, (other,), values[:, None])
     fitted = signal[:, names.index(name)]
     q = np.where(fitted > value, np.maximum(2 * (null - lowest), 0.0), 0.0)
     drawn = np.empty((0, len(values)), np.float32)

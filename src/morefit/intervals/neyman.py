@@ -26,7 +26,7 @@ from morefit.likelihood.sums import check_constrained
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, load_result, pair, save_result
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table

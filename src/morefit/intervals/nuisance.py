@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import FitError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -31,7 +31,7 @@ class DataFits(NamedTuple):
 
 
 def fit_data(
-    what: str, likelihood: Term, best: FitResult, name: str, points: Array, progress: bool
+    what: str, likelihood: Term, best: FitResult, name: str, points: Array, *, progress: bool
 ) -> DataFits:
     """Minimise the data over the other parameters at all points together; those that have no effect stay."""
     idle = without_effect(likelihood, best, name, points)
@@ -44,7 +44,7 @@ def fit_data(
             these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
             fixed = [n for n in still if n in best.floating]
             where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in fixed)])
-            full[these], nll[these] = minimised(what, likelihood, best, (name, *fixed), where, bar)
+            full[these], nll[these] = minimised(what, likelihood, best, (name, *fixed), where, bar=bar)
     lowest = int(np.argmin(nll))
     better = nll[lowest] < best.nll - LOWER
     centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
@@ -94,10 +94,15 @@ def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
 
 
 def minimised(
-    what: str, likelihood: Term, best: FitResult, names: tuple[str, ...], points: Array, bar: Bar
+    what: str,
+    likelihood: Term,
+    best: FitResult,
+    names: tuple[str, ...],
+    points: Array,
+    bar: Bar | None = None,
 ) -> tuple[Array, Array]:
     """Return all parameters and the nll with some fixed at each point; every fit must be valid."""
-    scan = Conditional(likelihood, best, names, points, bar)
+    scan = Conditional(likelihood, best, names, points, bar or Bar("", len(points), False))
     scan.minimise()
     if len(failed := scan.fits.failed):
         listed = ", ".join(f"{x:.6g}" for x in points[failed, 0])

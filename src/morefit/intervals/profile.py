@@ -135,7 +135,10 @@ def profile(
     Example: ``mf.intervals.profile(nll, mu, progress=False).interval()``
     """
     if ways := undecided(likelihood):
-        return envelope(likelihood, ways, name_of(parameter), points, data, bounds, size, best, progress)
+        return envelope(
+            likelihood, ways, name_of(parameter), points=points, data=data, bounds=bounds, size=size, best=best,
+            progress=progress,
+        )  # fmt: skip
     likelihood, name = as_likelihood("profile", likelihood, data), name_of(parameter)
     warn_of_weights("profile", likelihood)
     best = best_fit("profile", likelihood, best)
@@ -160,7 +163,7 @@ def profile(
 
 
 def envelope(
-    model: Any, decisions: Sequence[Decision], name: str, points: ArrayLike | None, data: Any, bounds: tuple[float, float] | None, size: int,
+    model: Any, decisions: Sequence[Decision], name: str, *, points: ArrayLike | None, data: Any, bounds: tuple[float, float] | None, size: int,
     best: FitResult | None, progress: bool,
 ) -> Profile:  # fmt: skip
     """Return the lowest of the profiles of all ways to decide the choices of a model."""

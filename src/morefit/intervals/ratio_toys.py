@@ -7,22 +7,25 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Frozen
-from morefit.errors import DataError, FitError
+from morefit.errors import DataError
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Side, Tested
 from morefit.jobs.checkpoint import choose_seed, read_saved
 from morefit.jobs.executors import DaskClient, Report, Work, choose_place
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit, unseen
+from morefit.minimise.problem import as_likelihood
+from morefit.model import Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.toys.arguments import events_of_toys, without_events
 
 Values = Mapping[str, float]
@@ -121,17 +124,14 @@ def compute_points(tested: Tested, first: int, stop: int, report: Report) -> Rat
 
 
 def start_test(
-    what: str, likelihood: Term, best: FitResult | None, signal: str | None = None
+    what: str, model: Term | Pdf | Simultaneous, data: Any, best: FitResult | None, signal: str | None = None
 ) -> tuple[Term, FitResult]:
     """Return the likelihood and its best fit, if its ratios have the distributions that tests assume.
 
     What is fixed in the best fit is fixed in the likelihood, and so in toys, but for parameters that data without events do
     not determine. ``signal`` is the parameter that is 0 where there is none.
     """
-    if not isinstance(likelihood, Term):
-        raise FitError(
-            f"{what}: takes a likelihood, as in mf.Likelihood(model, data), got {type(likelihood).__name__}"
-        )
+    likelihood = as_likelihood(what, model, data)
     if likelihood.weighted:
         raise DataError(
             f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any;"

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import ModelError
 from morefit.intervals.free_fits import TIE, FreeFits, reached
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.toys.batch import Toys, first_fits
 from morefit.toys.ensemble import Ensemble
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,11 +25,11 @@ from morefit.intervals.nuisance import fit_data
 from morefit.intervals.ratio_toys import draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.executors import DaskClient
-from morefit.likelihood import Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
-from morefit.model import Parameter
-from morefit.targets import Backend
+from morefit.model import Parameter, Pdf
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import check_level, name_of, number_list, whole_number
 
@@ -40,10 +40,11 @@ TOYS = 5000  # at each value, unless the user says how many
 @locks_file(NAME)
 @in_sentences
 def upper_limit(
-    likelihood: Term,
+    likelihood: Term | Pdf | Simultaneous,
     parameter: str | Parameter,
     points: ArrayLike | None = None,
     *,
+    data: Any = None,
     level: float = 0.95,
     statistic: Statistic = "q_tilde",
     method: Method | None = None,
@@ -60,6 +61,7 @@ def upper_limit(
 
     Parameters
     ----------
+    likelihood : or a model, with its ``data``.
     points : values to test, in addition to 0; by default as many as are needed, and with toys 12 around the limits.
     statistic : "q_tilde": best fits below 0 count as 0; "q": they do not, so that the parameter must be allowed
         below 0. Both are 0 where the best fit is above the tested value (arXiv:1007.1727).
@@ -78,7 +80,7 @@ def upper_limit(
     if statistic not in ("q_tilde", "q"):
         raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
     method = choose_method(method, toys, {"seed": seed, "executor": executor, "save": save})
-    likelihood, best = start_test(NAME, likelihood, best, name)
+    likelihood, best = start_test(NAME, likelihood, data, best, name)
     check_floating(NAME, best, name)
     check_limits(best, name, statistic)
     wanted = None if points is None else check_tested(best, name, points)

@@ -8,7 +8,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from typing import Any, TypeVar
 
 from morefit.errors import BackendError
-from morefit.targets import Backend, Cpu, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
+from morefit.targets.cpu.run import Cpu
 from morefit.workers import DaskClient as DaskClient  # for all who take executors
 from morefit.workers import explained
 

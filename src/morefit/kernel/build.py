@@ -133,35 +133,21 @@ class SumLoop:
 
 @dataclass(frozen=True)
 class StoreLoop:
-    """Expressions whose values are stored for each event."""
+    """Expressions whose values are stored for each event.
 
-    results: tuple[Expr, ...]
+    Those of an event that is drawn are of random numbers, and the last two are whether to accept it, and whether the
+    density was above its envelope.
+    """
 
-    @property
-    def outputs(self) -> int:
-        return len(self.results)
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        return self.results
-
-
-@dataclass(frozen=True)
-class SampleLoop:
-    """Expressions of random numbers: observables, whether to accept them, whether the density was above its envelope."""
-
-    results: tuple[Expr, ...]
+    exprs: tuple[Expr, ...]
+    draws: bool = False
 
     @property
     def outputs(self) -> int:
-        return len(self.results) - 2
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        return self.results
+        return len(self.exprs) - 2 * self.draws
 
 
-Loop = SumLoop | StoreLoop | SampleLoop
+Loop = SumLoop | StoreLoop
 
 
 @dataclass(frozen=True)
@@ -252,10 +238,9 @@ def names_of(leaves: Iterable[Expr]) -> dict[Expr, str]:
 
 def frame_of(loop: Loop, columns: Sequence[Expr], body: Body, per_call: PerCall) -> Frame:
     if isinstance(loop, StoreLoop):
-        return Store()
-    if isinstance(loop, SampleLoop):
-        numbers = [random_number(leaf) for leaf in columns]
-        return Sample(tuple(n.index for n in numbers), any(n.streams for n in numbers))
+        numbers = [random_number(leaf) for leaf in columns] if loop.draws else []
+        drawn = Sample(tuple(n.index for n in numbers), any(n.streams for n in numbers))
+        return drawn if loop.draws else Store()
     pairs, atoms = None, dict(zip(loop.exprs, body.results, strict=True))
     if terms := loop.pairs:
         left, right = (tuple(atoms[factor] for factor in side) for side in (terms.left, terms.right))

@@ -22,7 +22,7 @@ class Fit(Record):
     error: Vector  # (n,) negative where there are none
     steps: float  # evaluations
     above: Vector  # (parts,) how often a density was above its envelope
-    given_up: Vector  # (parts,) how often no candidate was accepted
+    abandoned: Vector  # (parts,) how often no candidate was accepted
     unresolved: float  # how many numerical integrals are not accurate enough there
     fixed: float  # how many parameters are at a limit
     running: float  # 1 until the fit has ended
@@ -105,7 +105,7 @@ MATRICES = frozenset(
 
 MAX_STEPS = 100
 PLACES = 14  # at which a component that seems to be absent is looked for
-REPORTS = frozenset({"above", "given_up"})
+REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
 
 
@@ -220,6 +220,6 @@ class FitRows:
         return [int(total) for total in self.columns("above").sum(axis=0)]
 
     @property
-    def given_up(self) -> list[int]:
+    def abandoned(self) -> list[int]:
         """How often no candidate was accepted, in all fits together, for each part."""
-        return [int(total) for total in self.columns("given_up").sum(axis=0)]
+        return [int(total) for total in self.columns("abandoned").sum(axis=0)]

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from morefit.errors import OptionError
 from morefit.expr import Op, Operation, Table
 from morefit.expr.operations.record import instruction
 
@@ -36,6 +37,13 @@ class Precision(Enum):
 
     DOUBLE = 64
     SINGLE = 32
+
+    @classmethod
+    def named(cls, name: str) -> Precision:
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
 
     @property
     def kind(self) -> type[np.float64] | type[np.float32]:

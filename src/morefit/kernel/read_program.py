@@ -249,7 +249,7 @@ class FunctionReader:
         body = tuple(self.statements(node.body))
         self.loops.pop()
         self.values.ended.add(name)
-        return For(name, begin, end, step, body, self.is_parallel(node, body))
+        return For(name, begin, end, step, body, parallel=self.is_parallel(node, body))
 
     def is_parallel(self, node: ast.For, body: tuple[Statement, ...]) -> bool:
         """Return whether the turns of a loop may run at the same time; refuse what they must not do."""

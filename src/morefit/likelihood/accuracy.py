@@ -25,7 +25,7 @@ PEAKS = 8  # of them around which boxes are cut closely
 JUMP_STEP = 1e-5  # of a range, to both sides of a kink
 JUMP = 1e-2  # of the slope of a log density over the range
 STEP = 1e-4  # of a parameter, for differences;
-LEAST_VALUE = 1e-3  # one that is smaller counts as this
+MIN_VALUE = 1e-3  # one that is smaller counts as this
 UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
 ROUNDING = 1e-9  # of an integral
 BLURRED = 0.1  # relative difference of densities one digit above and below an event
@@ -182,7 +182,7 @@ def check_integral(pdf: Pdf, integral: Expr, values: Mapping[str, float]) -> Non
         area = abs(float(evaluate(integral, own)))
         sizes = (
             area,
-            area / max(abs(own[parameter.name]), LEAST_VALUE),
+            area / max(abs(own[parameter.name]), MIN_VALUE),
         )  # a derivative that is zero is rounded as others
         for expr, slope, size in ((integral, first, sizes[0]), (first, second, sizes[1])):
             if not agrees_with_differences(expr, slope, own, parameter.name, size):
@@ -197,7 +197,7 @@ def agrees_with_differences(
     expr: Expr, slope: Expr, values: Mapping[str, float], name: str, size: float
 ) -> bool:
     """Return whether a derivative of an integral is what its differences say; those are rounded as numbers of a size."""
-    step = STEP * max(abs(values[name]), LEAST_VALUE)
+    step = STEP * max(abs(values[name]), MIN_VALUE)
     above, below = (float(evaluate(expr, {**values, name: values[name] + s * step})) for s in (1, -1))
     change = float(evaluate(slope, values)) * step
     return (

@@ -73,8 +73,10 @@ class Auxiliary:
                 case _:
                     others.append(general_term(term, place, total))
             first += len(constraint.measured)
-        pairs = (np.array(some, np.int64).reshape(-1, 2) for some in (gaussian, counted))
-        return cls(total, next(pairs), np.array(precisions), next(pairs), np.array(factors), tuple(others))
+        return cls(
+            parameters=total, gaussian=pairs(gaussian), precisions=np.array(precisions), counted=pairs(counted),
+            factors=np.array(factors), others=tuple(others),
+        )  # fmt: skip
 
     def add_others(self, full: Array, measured: Array, total: Evaluation, floating: Sequence[int]) -> None:
         """Add constraints that are any formulas, at all parameters (sets, P) and measured values (sets, values)."""
@@ -126,3 +128,8 @@ def general_term(term: Expr, place: Mapping[str, int], parameters: int) -> Gener
         total.hessian[:, columns[:, None], columns] += matrix
 
     return add, columns
+
+
+def pairs(places: Sequence[tuple[int, int]]) -> Integers:
+    """Return the places of parameters and of what was measured as an array, (N, 2)."""
+    return np.array(places, np.int64).reshape(-1, 2)

@@ -19,7 +19,7 @@ from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
@@ -141,8 +141,10 @@ class Term(ABC):
         """The limits of the floating parameters, as iminuit looks for them."""
         return {p.name: (p.low, p.high) for p in self.parameters}
 
-    def __call__(self, *x: float) -> float:
-        """Return minus the log likelihood, as a function of the floating parameters one by one."""
+    def __call__(self, *x: Any) -> float:
+        """Return minus the log likelihood, as a function of the floating parameters one by one, or of values by name."""
+        if len(x) == 1 and by_name(x[0]) is not None:
+            return float(self.value(x[0]))
         if len(x) == 1 and np.ndim(x[0]):
             raise OptionError(
                 "likelihood: is called with numbers one by one, nll(1.0, 2.0); use nll.value for arrays"

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import BinContents, read_bins
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
@@ -26,7 +25,7 @@ from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColu
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 Statistic = Literal["likelihood", "neyman", "pearson", "combined"]
@@ -105,7 +104,7 @@ class BinnedLikelihood(CountsLikelihood):
 
         Expected counts are those of ``mf.intervals.asimov(likelihood, values)``.
         """
-        from morefit.data.io import filled_histogram  # seldom needed
+        from morefit.data.io.histogram import filled_histogram  # seldom needed
 
         edges = {
             o.name: line for o, line in zip(self.model.source.observables, self.model.edges, strict=True)

@@ -35,7 +35,7 @@ from morefit.model.integrate import integral_out, integral_over_bins, integral_o
 from morefit.model.observable import Box
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 # a bin is an event with these two columns
 LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))
@@ -114,7 +114,7 @@ def bin_probabilities(
             if known is not None:
                 total += float(evaluate(weight, values)) * known
             elif part.given and formula is None:
-                total += by_nodes(weight, part, tuple(parameters), values, bins, backend)
+                total += by_nodes(weight, part, tuple(parameters), values, bins=bins, backend=backend)
             elif formula is None:
                 if bins.rows is None:
                     share = float(evaluate(weight, values))
@@ -181,7 +181,7 @@ def over_rows(
 
 
 def by_nodes(
-    weight: Expr, pdf: Pdf, parameters: tuple[Parameter, ...], values: Values, bins: Bins, backend: Backend
+    weight: Expr, pdf: Pdf, parameters: tuple[Parameter, ...], values: Values, *, bins: Bins, backend: Backend
 ) -> Array:
     """Integrate a conditional density without a formula over the bins, by Gauss-Legendre nodes in parts of them.
 

@@ -297,9 +297,9 @@ def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
         errors = [as_number(e) for e in np.atleast_1d(matrix)]
         if len(errors) != count:
             raise ModelError(f"constraint: needs one error for each of {count} values, got {len(errors)}")
-        for number, given in zip(errors, np.atleast_1d(matrix), strict=True):
+        for number, own in zip(errors, np.atleast_1d(matrix), strict=True):
             if number is None or not 0 < number < math.inf:
-                raise ModelError(f"constraint: error must be positive, got {given}")
+                raise ModelError(f"constraint: error must be positive, got {own}")
         matrix = np.diag(np.array(errors, np.float64) ** 2)
     try:
         numbers = np.asarray(matrix, np.float64)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
 from morefit.memory import take_rows
 from morefit.pipeline import Bound, Columns, Compiled
-from morefit.targets import Buffer, Events
+from morefit.targets.base import Buffer, Events
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, add_all, const
 from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
@@ -24,7 +24,8 @@ from morefit.model.region import boxes, named_observable
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
 from morefit.validate import name_of, whole_number
 
@@ -66,7 +67,9 @@ class CompiledEvaluator:
             points = np.floor(points) + 0.5
         points = np.clip(points, o.low, o.high)
         if model.given:
-            return conditional_cdf(model, points, known, given_columns(model, given), choose_backend(backend))
+            return conditional_cdf(
+                model, points, known, conditional_columns(model, given), choose_backend(backend)
+            )
         edges = np.unique(np.concatenate([[o.low, o.high], points.ravel()]))
         bins = Bins(o, edges, {})
         (parts,) = bin_probabilities([model], model.parameters, known, bins, choose_backend(backend))
@@ -83,7 +86,7 @@ class CompiledEvaluator:
             check_drawn(model, name)
         rows = None
         if model.given:
-            columns = given_columns(model, given)
+            columns = conditional_columns(model, given)
             count = len(next(iter(columns.values())))
             rows = Rows(columns, np.full(count, 1 / count))
         place = choose_backend(backend)
@@ -160,7 +163,7 @@ def conditional_cdf(
     return probabilities
 
 
-def given_columns(model: Pdf, given: object) -> dict[str, Array]:
+def conditional_columns(model: Pdf, given: object) -> dict[str, Array]:
     """Return the columns that a conditional model is given, inside their ranges; numbers are columns of one row."""
     names = ", ".join(f"'{o.name}'" for o in model.given)
     if given is None:

@@ -129,9 +129,9 @@ class FollowedNodes:
     def of(cls, name: str, x: Array, weights: Array | None, logs: Logs, full: Array) -> FollowedNodes | None:
         """Return nodes for a log density; None if the events themselves are as cheap."""
         count = None if not len(x) or np.ptp(x) == 0 else cells_for(x, logs, full)
-        return (
-            None if count is None else cls(name, x, weights, logs, make_nodes(name, x, weights, count), full)
-        )
+        if count is None:
+            return None
+        return cls(name, x, weights, logs, nodes=make_nodes(name, x, weights, count), checked=full)
 
     def at(self, full: Array | None) -> EventNodes | None:
         """Return nodes that hold at rows of parameters, None if there are none; those of the last call without any."""

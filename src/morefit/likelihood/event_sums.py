@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
-from morefit.kernel import Precision
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
@@ -28,7 +28,7 @@ from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangl
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
 MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,

@@ -8,8 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import Dataset, build
 from morefit.data.labels import shown
 from morefit.errors import ModelError
 from morefit.likelihood.base import Term
@@ -21,7 +20,7 @@ from morefit.model.observable import Ranges
 from morefit.model.parameter import check_blinding
 from morefit.random.host import COMPILED, Generator, check_generator, part_key, stream_key
 from morefit.sampling.generate import check_seed, generate_events, new_seed
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import numbers_by_name
 

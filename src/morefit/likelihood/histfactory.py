@@ -25,7 +25,7 @@ from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 
 
 class HistFactoryLikelihood(CountsLikelihood):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.files import FileDataset, Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr
@@ -23,7 +23,8 @@ from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums
-from morefit.targets import Cpu, Events
+from morefit.targets.base import Events
+from morefit.targets.cpu.run import Cpu
 
 Arguments = tuple[Request, tuple[Expr, ...], Settings]  # of what is compiled
 MAX_BOUND = 4  # kernels that a worker binds to its pieces

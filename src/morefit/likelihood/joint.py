@@ -12,7 +12,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.unbinned import Likelihood
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 
 
 class JointLikelihood(Term):

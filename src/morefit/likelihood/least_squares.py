@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.points import Y_ERROR, CorrelatedModel, PointModel, X, Y, inverted, x_error
 from morefit.likelihood.table import Streams, TableLikelihood
 from morefit.model import Observable, Pdf
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 Numbers = ArrayLike | Mapping[Any, ArrayLike]
@@ -158,35 +158,35 @@ def called(function: Any) -> Any:
     return function(X)
 
 
-def by_observable(what: str, given: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def by_observable(what: str, source: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Go through numbers by the names of observables; for one observable they need no name."""
-    if not isinstance(given, Mapping):
+    if not isinstance(source, Mapping):
         if len(names) != 1:
             wanted = ", ".join(map(repr, names)) or "none"
             raise DataError(
                 f"least squares: {what} must be by name for the observables {wanted}, got an array"
             )
-        yield names[0], given
+        yield names[0], source
         return
-    by_name = {key.name if isinstance(key, Observable) else key: each for key, each in given.items()}
+    by_name = {key.name if isinstance(key, Observable) else key: each for key, each in source.items()}
     if sorted(by_name, key=str) != sorted(names) and (what == "x" or not set(by_name) <= set(names)):
         raise DataError(f"least squares: {what} must have the observables {names}, got {list(by_name)}")
     yield from by_name.items()
 
 
-def numbers(what: str, given: Any, rows: int | None = None) -> Array:
+def numbers(what: str, source: Any, rows: int | None = None) -> Array:
     """Return finite numbers, one for each point; a single number stands for all."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(source)
     except ValueError:
         array = np.asarray(None)
     if array.ndim == 2 and what == "y_errors":
         raise DataError("least squares: y_errors must be one for each point; pass a matrix as covariance=")
     if array.dtype.kind not in "iuf" or array.ndim > 1 or (array.ndim == 0 and rows is None):
-        raise DataError(f"least squares: {what} must be a list of numbers, got {given!r:.60}")
-    if np.ma.is_masked(given):
+        raise DataError(f"least squares: {what} must be a list of numbers, got {source!r:.60}")
+    if np.ma.is_masked(source):
         raise DataError(
-            f"least squares: {what} must not be masked, got {given!r:.60}; leave out what is masked"
+            f"least squares: {what} must not be masked, got {source!r:.60}; leave out what is masked"
         )
     array = np.asarray(array, np.float64)
     if array.ndim == 0 and rows is not None:
@@ -200,14 +200,14 @@ def numbers(what: str, given: Any, rows: int | None = None) -> Array:
     return array
 
 
-def square_matrix(given: Any, rows: int) -> Array:
+def square_matrix(source: Any, rows: int) -> Array:
     """Return finite numbers, one for each pair of points."""
     try:
-        matrix = np.asarray(given)
+        matrix = np.asarray(source)
     except ValueError:
         matrix = np.asarray(None)
     if matrix.dtype.kind not in "iuf" or matrix.shape != (rows, rows) or not np.isfinite(matrix).all():
         raise DataError(
-            f"least squares: covariance must be a matrix of {rows} x {rows} finite numbers, got {given!r:.60}"
+            f"least squares: covariance must be a matrix of {rows} x {rows} finite numbers, got {source!r:.60}"
         )
     return np.asarray(matrix, np.float64)

@@ -17,7 +17,7 @@ from morefit.model.parts import parts_of
 from morefit.pipeline import Columns, Settings, compile_sums, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Events
+from morefit.targets.base import Events
 
 
 def gradient_covariance(term: Term, full: Array) -> Array:

@@ -8,10 +8,8 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any
 
-import numpy as np
-
-from morefit.data import Category, Dataset
-from morefit.data.labels import label_text, shown
+from morefit.data.dataset import Dataset
+from morefit.data.labels import Category, label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
@@ -19,7 +17,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.sums import terms_of, with_constrained
-from morefit.likelihood.unbinned import Likelihood
+from morefit.likelihood.unbinned import Likelihood, likelihood_of
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.choice import Choice, Decision, by_name, choices_in, decide, decisions
 from morefit.model.compose.restricted import in_ranges
@@ -27,7 +25,8 @@ from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import whole_number
@@ -186,12 +185,6 @@ class Simultaneous:
         }
         return self if ranges is None else Simultaneous(models, self.category)
 
-    def without_data(self) -> dict[str, dict[str, Any]]:
-        """Return data with no events in any category."""
-        return {
-            label: {o.name: np.empty(0) for o in model.observables} for label, model in self.models.items()
-        }
-
     def numbers(self, what: str, events: Any, given: Any = None) -> tuple[int | None, ...]:
         """Return how many events to draw for each label; None for what the model expects, or the rows that it is given."""
         if events is not None and not isinstance(events, Mapping):
@@ -265,28 +258,6 @@ def simultaneous_likelihood(
         parts.append(part)
     shared = share_kernels(constrained(parts, as_constraints(constraints)))
     return JointLikelihood(shared, simultaneous.labels)
-
-
-def likelihood_of(
-    model: Pdf,
-    data: Any,
-    *,
-    weights: Any = None,
-    constraints: Any = (),
-    ranges: Any = None,
-    backend: str | Backend = "auto",
-    **of_events: Any,
-) -> Likelihood:
-    """Return the likelihood of the bins of a histogram, or of events, which have more options."""
-    if isinstance(data, Dataset) or not is_histogram(data):
-        return Likelihood(
-            model, data, weights=weights, constraints=constraints, ranges=ranges, backend=backend, **of_events
-        )
-    if weights is not None or ranges is not None:
-        raise DataError("dataset: a histogram has its variances and its bins; give no weights and no ranges")
-    from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
-
-    return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
 
 
 def constrained(parts: Sequence[Likelihood], constraints: Sequence[Constraint]) -> list[Likelihood]:

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import build
+from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import is_histogram
 from morefit.errors import DataError, ModelError
@@ -28,7 +27,8 @@ from morefit.model import Observable, Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Columns, Settings, able_backend
 from morefit.random.host import source_for, stream_key
-from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.targets.base import Backend, Drawn, Events
+from morefit.targets.choose import choose_backend
 
 LARGEST = float(np.finfo(np.float64).max)
 GROUP = 256  # toys that share a stream of random numbers
@@ -303,6 +303,6 @@ class TableSampler:
         ]
         return Drawn(tuple(self.backend.upload(a) for a in arrays), 0, 0)
 
-    def repair(self, above: int, given_up: int) -> bool:
+    def repair(self, above: int, abandoned: int) -> bool:
         """Return that nothing has to be drawn again."""
         return False

@@ -24,7 +24,7 @@ from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryMod
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 Method = Literal[

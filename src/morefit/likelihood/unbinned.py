@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
-from morefit.errors import OptionError
+from morefit.data.dataset import Dataset, dataset_of
+from morefit.data.sources import is_histogram
+from morefit.errors import DataError
 from morefit.expr import Expr
-from morefit.kernel import Precision
+from morefit.kernel.ir import Precision
 from morefit.likelihood.accuracy import (
     check_rounding,
     check_smooth,
@@ -39,14 +39,12 @@ from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
-from morefit.pipeline import (
-    Settings,
-    able_backend,
-)
+from morefit.pipeline import Settings, able_backend
 from morefit.rewrite.precompute import Precompute
+from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
-from morefit.sampling.given_rows import given_rows
-from morefit.targets import Backend, Events, choose_backend
+from morefit.targets.base import Backend, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 
 
@@ -99,7 +97,7 @@ class Likelihood(EventSums):
             for piece in dataset.pieces():
                 check_events(conditional, {p.name: p.start for p in model.parameters}, piece.columns)
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
-        settings = Settings(place, choose_precision(precision), precompute)
+        settings = Settings(place, Precision.named(precision), precompute)
         self.set_up(model, dataset, as_constraints(constraints), settings)
 
     def replaced(
@@ -121,9 +119,9 @@ class Likelihood(EventSums):
             self.data if data is None else data,
             self.constraints if constraints is None else constraints,
             settings,
-            self.fixed_names if fixed is None else fixed,
-            self.kernel_names if names is None else names,
-            self if constraints is None else None,
+            fixed=self.fixed_names if fixed is None else fixed,
+            names=self.kernel_names if names is None else names,
+            alike=self if constraints is None else None,
         )
         return other
 
@@ -226,7 +224,9 @@ class Likelihood(EventSums):
 
     def sampler(self, truth: Mapping[str, float], backend: Backend, resample: bool = True) -> ToySampler:
         """Return what draws toys at true values, for rows of what a conditional model is given, drawn by chance or not."""
-        rows = given_rows("toys", self.model, self.data, resample=resample) if self.model.given else None
+        rows = (
+            conditional_rows("toys", self.model, self.data, resample=resample) if self.model.given else None
+        )
         return Sampler(self.model, truth, backend, given=rows)
 
     def generated(self, values: Mapping[str, float], seed: int, *, backend: Any, generator: Any) -> Dataset:
@@ -258,7 +258,7 @@ class Likelihood(EventSums):
     def facts(self) -> dict[str, Any]:
         """What toys depend on besides the model and constraints."""
         given = self.model.given
-        return {"given": {o.name: column_digest(self.data[o]) for o in given}} if given else {}
+        return {"given": {o.name: sha256(self.data[o].tobytes()).hexdigest() for o in given}} if given else {}
 
     # --------------------------------------------------------------------- single events
 
@@ -279,9 +279,6 @@ class Likelihood(EventSums):
             bad = np.flatnonzero(~((density >= np.finfo(float).tiny) & (density < np.inf)))
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
-
-    def negative_density(self, x: Point) -> str:
-        return self.negative_place(x)
 
     def negative_place(self, x: Point) -> str:
         """Describe where the density is negative; empty if nowhere."""
@@ -325,19 +322,29 @@ class Likelihood(EventSums):
         self.set_up(**state)
 
 
+def likelihood_of(
+    model: Any,
+    data: Any,
+    *,
+    weights: Any = None,
+    constraints: Any = (),
+    ranges: Any = None,
+    backend: str | Backend = "auto",
+    **of_events: Any,
+) -> Likelihood:
+    """Return the likelihood of the bins of a histogram, or of events, which have more options; of categories, their sum."""
+    if not isinstance(model, Pdf) or isinstance(data, Dataset) or not is_histogram(data):
+        return Likelihood(
+            model, data, weights=weights, constraints=constraints, ranges=ranges, backend=backend, **of_events
+        )
+    if weights is not None or ranges is not None:
+        raise DataError("dataset: a histogram has its variances and its bins; give no weights and no ranges")
+    from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
+
+    return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
+
+
 def events_of(model: Pdf, data: Any, weights: ArrayLike | None = None) -> Dataset:
     """Return a dataset of the observables of a model; of a restricted one, the events in its region."""
     dataset = dataset_of(data, model.observables, weights)
     return dataset.inside(region) if (region := model.region()) else dataset
-
-
-def choose_precision(name: str) -> Precision:
-    try:
-        return Precision[name.upper()]
-    except KeyError:
-        raise OptionError(f"precision '{name}': not known; use 'double' or 'single'") from None
-
-
-def column_digest(column: Array) -> str:
-    """Return a digest of the numbers of a column."""
-    return sha256(column.tobytes()).hexdigest()

@@ -206,7 +206,9 @@ class Batch:
         else:
             full = self.base[sets]
             full[:, self.columns] = start
-            minima = minimise_eliminated(elimination, self.data, sets, full, self.limits, self.goal)
+            minima = minimise_eliminated(
+                elimination, self.data, sets, full, limits=self.limits, goal=self.goal
+            )
         return Fits(
             values=minima.x,
             errors=minima.errors,

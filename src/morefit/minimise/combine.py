@@ -178,22 +178,22 @@ def fill_correlations(
 ) -> None:
     """Write the covariances of values of different results."""
     errors, known = np.sqrt(np.diag(covariance)), {name for _, name in measured}
-    for key, given in correlations.items():
+    for key, correlation in correlations.items():
         pair = tuple(name_of(one) for one in key) if isinstance(key, tuple) else (name_of(key),) * 2
         if len(pair) != 2 or (unknown := [n for n in pair if n not in known]):
             text = suggest(str(unknown[0]), known) if len(pair) == 2 else "write one parameter, or a pair"
             raise OptionError(f"{NAME}: correlations: {key!r} is not among the combined parameters; {text}")
-        table = correlation_table(key, given, count)
+        table = correlation_table(key, correlation, count)
         for i, (one, name) in enumerate(measured):
             for j, (other, second) in enumerate(measured):
                 if one != other and (name, second) in (pair, pair[::-1]):
                     covariance[i, j] = table[one, other] * errors[i] * errors[j]
 
 
-def correlation_table(key: Any, given: Any, count: int) -> Array:
+def correlation_table(key: Any, correlation: Any, count: int) -> Array:
     """Return the correlation of each pair of results."""
-    single = as_number(given)
-    table = np.full((count, count), single) if single is not None else np.array(given, object)
+    single = as_number(correlation)
+    table = np.full((count, count), single) if single is not None else np.array(correlation, object)
     try:
         table = table.astype(np.float64)
         if (
@@ -205,6 +205,6 @@ def correlation_table(key: Any, given: Any, count: int) -> Array:
     except (TypeError, ValueError):
         raise OptionError(
             f"{NAME}: correlations of {key!r} must be a number in [-1, 1] or a symmetric matrix of shape"
-            f" ({count}, {count}), got {given!r}"
+            f" ({count}, {count}), got {correlation!r}"
         ) from None
     return table

@@ -17,7 +17,7 @@ from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
-from morefit.targets import Events
+from morefit.targets.base import Events
 
 # the covariance of replicas; adds what is wrong with it
 Spread = Callable[[Term, FitResult, list[str]], Array]

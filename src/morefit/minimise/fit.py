@@ -31,7 +31,7 @@ from morefit.model import Pdf
 from morefit.model.compose.choice import Decision
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 REPLICAS = 500  # of a bootstrap: its errors are then known to 3 %
@@ -139,7 +139,7 @@ def fit_choices(
     results = []
     for way in ways:
         names = {p.name for p in way.model.parameters}
-        own = [{n: v for n, v in given.items() if n in names} for given in (start, fixed, limits)]
+        own = [{n: v for n, v in chosen.items() if n in names} for chosen in (start, fixed, limits)]
         minos = options.minos
         wanted = minos if isinstance(minos, (bool, str)) else [n for n in minos if n in names]
         results.append(decided(way.model, *own, replace(options, minos=wanted)))

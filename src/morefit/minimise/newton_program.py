@@ -166,11 +166,11 @@ def advance(fit: Fit) -> None:
         for i in range(len(fit.x)):
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
     known = fit.starts > 0.0 and fit.best_rank >= 1.0
-    hopeless = known and fit.value - PROMISE * fit.edm - RIPPLE > fit.best_value
+    worse = known and fit.value - PROMISE * fit.edm - RIPPLE > fit.best_value
     if fit.starts > 0.0 and fit.best_rank > 0.0 and fit.status == MOVING and returns(fit):
         fit.returns += 1.0
         start_again(fit, False)
-    elif fit.status != MOVING or fit.tries >= fit.max_steps or hopeless:
+    elif fit.status != MOVING or fit.tries >= fit.max_steps or worse:
         end_attempt(fit)
 
 

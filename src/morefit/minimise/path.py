@@ -142,7 +142,7 @@ def minimise_likelihood(
         result = replace(result, notes=(describe_valley(objective, verdict, lower), *result.notes))
     objective.release()
     if chosen not in ("naive", "gradients"):
-        result = with_errors(result, chosen, likelihood, problem, verdict, spread)
+        result = with_errors(result, chosen, likelihood, problem, verdict=verdict, spread=spread)
     if options.simulation:
         result = with_simulation(result, likelihood, problem, verdict)
     if not (named := derived_in(tuple(part.model for part in likelihood.parts))):
@@ -198,7 +198,12 @@ def stepwise(objective: Objective, goal: float) -> Minima:
             lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal, starts=starts
         )
     minima = minimise_eliminated(
-        elimination, likelihood.own_data(), np.zeros(1, np.int64), problem.full(problem.start), limits, goal
+        elimination,
+        likelihood.own_data(),
+        np.zeros(1, np.int64),
+        problem.full(problem.start),
+        limits=limits,
+        goal=goal,
     )
     objective.calls["hessian"] += int(minima.steps[0])
     return minima

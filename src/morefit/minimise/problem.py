@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, FitError, OptionError
 from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.datasets import check_whole_numbers
-from morefit.likelihood.simultaneous import Simultaneous, likelihood_of, simultaneous_likelihood
+from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges, check_limits, check_number
@@ -27,7 +28,7 @@ from morefit.model.region import YieldsIn, contains, region_text
 from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.suggest import suggest
 from morefit.validate import by_name, finite_number, name_of
 
@@ -173,8 +174,7 @@ def as_likelihood(
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")
-    make: Callable[..., Term] = simultaneous_likelihood if isinstance(model, Simultaneous) else likelihood_of
-    return make(
+    return likelihood_of(
         model, data, weights=weights, constraints=constraints, ranges=ranges, yields_in=yields_in, backend=backend
     )  # fmt: skip
 

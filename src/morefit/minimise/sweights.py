@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.expr import Operand
 from morefit.likelihood import Likelihood, Term
@@ -21,7 +21,7 @@ from morefit.model.compose.restricted import in_ranges
 from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest

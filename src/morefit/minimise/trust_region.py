@@ -49,7 +49,7 @@ BENT = 0.3  # which changes the curvature by more than this part
 MIN_RADIUS = 1e-9  # steps so short change nothing
 FAR = 1e30  # a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
-LEAST_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: what falls shorter went too far
+MIN_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: what falls shorter went too far
 GUESS = 100.0  # of the value: a start so far above its minimum was only a guess
 GROWTH = 3.0  # of the radius after a good step
 CAUTION, CAUTIOUS = 0.8, 4.0  # of the way to a limit, at most, and for how many first steps of a rough way
@@ -214,7 +214,7 @@ def went_too_far(fit: Fit, ratio: float) -> bool:
     Where the curvature is negative, or the promise that of a start that was only a guess, it may go where it can, and so may
     later steps, which follow a valley.
     """
-    if ratio >= LEAST_RATIO or fit.edm == UNKNOWN or fit.tries > CAUTIOUS:
+    if ratio >= MIN_RATIO or fit.edm == UNKNOWN or fit.tries > CAUTIOUS:
         return False
     gain = fit.value - fit.new_value
     return bool(gain * (1.0 - ratio) > SHORTFALL * ratio and gain < GUESS * ratio)

@@ -21,7 +21,7 @@ from morefit.model.integrate import integral_over
 from morefit.model.parameter import blinded_in
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
-from morefit.targets import Events
+from morefit.targets.base import Events
 
 SEPARATED = 1e-8  # of the information on a yield, what the others must leave
 MAX_STEPS = 100  # of Newton's method for the yields

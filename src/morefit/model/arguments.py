@@ -95,20 +95,20 @@ def check_arguments(density: Any) -> None:
             each = check_observables(f"{whose}: argument '{name}'", value)
             object.__setattr__(density, name, each)
         else:
-            checked = check_operands(whose, name, value, wanted, wanted.many, order(kind), given)
+            checked = check_operands(whose, name, value, wanted, wanted.many, advice=order(kind), given=given)
             if wanted.many:
                 object.__setattr__(density, name, checked)
 
 
 def check_operands(
-    whose: str, name: str, value: Any, domain: Allowed, depth: int, advice: str, given: frozenset[str]
+    whose: str, name: str, value: Any, domain: Allowed, depth: int, *, advice: str, given: frozenset[str]
 ) -> Any:
     """Return an argument, or a tuple of those of a list, or of its rows, each checked by itself."""
     what = f"{whose}: argument '{name}'"
     if not depth:
         return check_operand(what, value, domain, advice, given)
     return tuple(
-        check_operands(whose, f"{name}[{k}]", one, domain, depth - 1, advice, given)
+        check_operands(whose, f"{name}[{k}]", one, domain, depth - 1, advice=advice, given=given)
         for k, one in enumerate(listed(what, value))
     )
 

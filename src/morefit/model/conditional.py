@@ -30,7 +30,7 @@ WRONG = 1e-3  # relative difference
 _accepting: set[Any] = set()  # functions that take ``given``
 
 
-def accept_given(kind: type[Pdf]) -> None:
+def accept_conditional(kind: type[Pdf]) -> None:
     """Let densities of a class be made with ``given``, which ``Pdf.__new__`` has read.
 
     The ``__init__`` of a dataclass is written after the class is made, so it is wrapped when it is first needed.
@@ -47,7 +47,7 @@ def accept_given(kind: type[Pdf]) -> None:
     type.__setattr__(kind, "__init__", init)
 
 
-def integral_given(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
+def conditional_integral(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
     """Return the integral of a conditional density over observables, in which the given ones stay.
 
     It is done term by term, or for each event by a rule in the loop over events.

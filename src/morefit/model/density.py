@@ -64,7 +64,7 @@ class Density(Pdf):
         ):
             raise ModelError("density: has an integral of its own for its old range; write the density anew")
         known = None if integral is None else change(integral)
-        return Density(change(self.formula), domain, integral=known, **self.given_again(change))
+        return Density(change(self.formula), domain, integral=known, **self.conditional_option(change))
 
     def known_integral(self) -> Expr | None:
         return self.integral_formula

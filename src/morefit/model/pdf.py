@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves
 from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
-from morefit.model.conditional import accept_given, integral_given
+from morefit.model.conditional import accept_conditional, conditional_integral
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
 from morefit.model.integrate import integral_over, integral_over_all
@@ -57,7 +57,7 @@ class Pdf(ABC):
         check_call(cls, args, named)
         pdf = super().__new__(cls)
         if given is not None:
-            accept_given(cls)
+            accept_conditional(cls)
             vars(pdf)["given"] = check_observables(f"density '{cls.__name__}': given observables", given)
         return pdf
 
@@ -98,7 +98,9 @@ class Pdf(ABC):
 
     def integral_inside(self, box: tuple[Observable, ...], parameters: Sequence[Parameter]) -> Expr:
         """Return the integral over what is drawn, on these ranges: term by term or numerically."""
-        return integral_given(self, box) if self.given else integral_over(self.density(), box, parameters)
+        return (
+            conditional_integral(self, box) if self.given else integral_over(self.density(), box, parameters)
+        )
 
     def known_integral(self) -> Expr | None:
         """Return the integral if the density has a formula of its own for it, or None."""
@@ -159,7 +161,7 @@ class Pdf(ABC):
         if len(known) == len(boxes):
             return known[0] if len(known) == 1 else add_all(*known)
         if self.given:
-            return add_all(*(integral_given(self, box) for box in inside))
+            return add_all(*(conditional_integral(self, box) for box in inside))
         fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
         return integral_over_all(self.density(), inside, fixed or self.parameters)
 
@@ -275,14 +277,14 @@ class Pdf(ABC):
         made = getattr(kind, "__dataclass_params__", None)
         if made is not None and made.init:
             own = {one.name: change(getattr(self, one.name)) for one in fields(kind) if one.init}
-            return kind(**own, **self.given_again(change))  # type: ignore[no-any-return]
+            return kind(**own, **self.conditional_option(change))  # type: ignore[no-any-return]
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             if name not in CACHED:
                 object.__setattr__(other, name, change(value))
         return other
 
-    def given_again(self, change: Change) -> dict[str, Any]:
+    def conditional_option(self, change: Change) -> dict[str, Any]:
         """Return the argument that makes another density conditional on what this one is given, changed."""
         return {"given": change(self.given)} if self.given else {}
 
@@ -298,7 +300,7 @@ class Pdf(ABC):
         self, data: object, by: Any, order: int = 1, values: Values = None, *, backend: Any = "auto"
     ) -> Array:
         """Return the derivative of what ``pdf`` returns by an observable or a parameter, exactly."""
-        return evaluator().derivative(self, data, by, order, values, backend)
+        return evaluator().derivative(self, data, by, order, values, backend=backend)
 
     def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
         """Return the probability that the observable of a density in one observable is at most ``x``.

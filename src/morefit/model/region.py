@@ -101,11 +101,6 @@ def joined(o: Observable, ranges: Sequence[Range]) -> tuple[Range, ...]:
     return tuple(apart)
 
 
-def as_region(box: Box) -> Region:
-    """Return a box as a region."""
-    return {name: (ends,) for name, ends in box.items()}
-
-
 def boxes(region: Region) -> Iterator[Box]:
     """Return the boxes that a region is made of."""
     for ends in product(*region.values()):

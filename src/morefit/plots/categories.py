@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Frozen
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError, ModelError, OptionError
@@ -36,7 +35,7 @@ from morefit.plots.components import band
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 
@@ -55,7 +54,7 @@ def plot_categories(
         if summed:
             raise OptionError("plot: draws one category or the sum of all; leave category or summed out")
         label = models.known(category)
-        own = projected(drawing, models, label, each[label], observable, values)
+        own = projected(drawing, models, label, each[label], observable, values=values)
         return drawing.draw(own, models[label].parameters, values)
     if summed:
         total = sum_of(drawing, models, each, observable, values)
@@ -63,7 +62,8 @@ def plot_categories(
     if drawing.ax is not None:
         raise OptionError("plot: ax is for one plot; choose a category or summed=True")
     numbers = {
-        label: projected(drawing, models, label, own, observable, values) for label, own in each.items()
+        label: projected(drawing, models, label, own, observable, values=values)
+        for label, own in each.items()
     }
     return drawing.draw_grid(numbers, {label: models[label].parameters for label in numbers}, values)
 
@@ -104,7 +104,7 @@ def sum_of(
 ) -> Projection:
     """Return the sum over categories, in bins that all of them have."""
     same = in_common_bins(drawing, models, data, observable)
-    each = [projected(same, models, label, own, observable, values) for label, own in data.items()]
+    each = [projected(same, models, label, own, observable, values=values) for label, own in data.items()]
     return added(each, values)
 
 
@@ -212,7 +212,7 @@ def asymmetry(
     if len(pair) < 2:
         raise OptionError(f"asymmetry: labels must differ, got {labels!r}")
     same = in_common_bins(drawing, models, pair, observable)
-    a, b = (projected(same, models, label, own, observable, values) for label, own in pair.items())
+    a, b = (projected(same, models, label, own, observable, values=values) for label, own in pair.items())
     check_bins([a, b])
     numbers = asymmetry_of(a, b)
     with styled(style):

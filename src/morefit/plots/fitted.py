@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
 from morefit.errors import OptionError
 from morefit.intervals import GoodnessOfFit
@@ -42,10 +41,10 @@ from morefit.plots.canvas import (
 )
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
-from morefit.validate import numbers_by_name
+from morefit.validate import name_of, numbers_by_name
 
 MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one
 MAX_LISTED = 12  # parameters below the legend
@@ -68,7 +67,7 @@ def plot(
     labels: Sequence[str] | None = None,
     band: bool = False,
     lower: Lower | None = "pulls",
-    box: bool | str | Sequence[str] = (),
+    box: bool | str | Parameter | Sequence[str | Parameter] = (),
     log: bool = False,
     empty_bins: bool = False,
     blind: Any = (),
@@ -98,7 +97,7 @@ def plot(
     labels : names of the components that are drawn, in the order of the model.
     band : shade one standard deviation of the model, by the covariance of the fit.
     lower : what is drawn below: "pulls", "residuals" (data - model), "ratio" (data / model), or None.
-    box : lines below the legend: "chi2" and names of parameters; True for the chi-square and all fitted parameters.
+    box : lines below the legend: "chi2" and parameters; True for the chi-square and all fitted parameters.
     log : draw the axis of the counts logarithmically.
     empty_bins : draw bins without events, with the upper end of their Poisson interval.
     blind : ranges of the plotted observable, one or a list, or by its name: bins that reach into them have no data and no pull.
@@ -110,10 +109,11 @@ def plot(
     Example: ``mf.plot(model, data, m, values=result)``
     """
     drawing = Drawing(
-        bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, box=box, blind=blind,
+        bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, blind=blind,
+        box=[box] if isinstance(box, Parameter) else box,
         oversampling=oversampling, ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins),
     )  # fmt: skip
-    return plot_any(drawing, model, (data, weights), observable, values, (category, summed))
+    return plot_any(drawing, model, (data, weights), observable, values, chosen=(category, summed))
 
 
 def plot_any(
@@ -174,7 +174,7 @@ class Drawing:
     nested: bool = False
     band: bool = False
     lower: Lower | None = None
-    box: bool | str | Sequence[str] = ()
+    box: bool | str | Sequence[str | Parameter] = ()
     oversampling: int = OVERSAMPLING
     blind: Any = ()
     ax: AnyAxes = None
@@ -290,7 +290,7 @@ class Drawing:
 
 
 def box_lines(
-    wanted: bool | str | Sequence[str],
+    wanted: bool | str | Sequence[str | Parameter],
     parameters: Sequence[Parameter],
     values: Any,
     chi2: GoodnessOfFit | None,
@@ -301,9 +301,8 @@ def box_lines(
     labels = {p.name: p.label for p in parameters}
     fit = values if isinstance(values, FitResult) else None
     floating = [name for name in labels if fit and name in fit.floating]
-    names = (
-        ["chi2", *floating] if wanted is True else [wanted] if isinstance(wanted, str) else list(wanted or ())
-    )
+    some = ["chi2", *floating] if wanted is True else [wanted] if isinstance(wanted, str) else wanted or ()
+    names = [name_of(one) for one in some]
     if unknown := [name for name in names if name != "chi2" and name not in labels]:
         raise OptionError(
             f"plot: box names {unknown[0]!r}, which is no parameter; {suggest(unknown[0], ['chi2', *labels])}"
@@ -313,9 +312,9 @@ def box_lines(
             "plot: box with parameters needs the result of a fit; pass values=result, or box='chi2'"
         )
     lines = [rf"$\chi^2/\mathrm{{ndf}} = {chi2.statistic:.1f}/{chi2.ndf}$"] * ("chi2" in names)
-    some = [name for name in names if name != "chi2"]
-    lines += [f"{label_of(n, labels)} = {latex_cell(fit, n)}" for n in some[:MAX_LISTED] if fit]
-    return tuple([*lines, f"and {len(some) - MAX_LISTED} more"] if len(some) > MAX_LISTED else lines)
+    named = [name for name in names if name != "chi2"]
+    lines += [f"{label_of(n, labels)} = {latex_cell(fit, n)}" for n in named[:MAX_LISTED] if fit]
+    return tuple([*lines, f"and {len(named) - MAX_LISTED} more"] if len(named) > MAX_LISTED else lines)
 
 
 def the_observable(model: Pdf, observable: Observable | str | None) -> Observable | str:

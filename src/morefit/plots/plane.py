@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Frozen
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.errors import OptionError
 from morefit.likelihood.bins import Bins, bin_probabilities
@@ -22,7 +22,8 @@ from morefit.model.region import named_observable
 from morefit.plots.canvas import AnyAxes, Plot, Style, drawable, is_axes, load_pyplot, styled
 from morefit.plots.panels import FURTHEST
 from morefit.plots.projection import as_fitted, at_start, cut, total
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:

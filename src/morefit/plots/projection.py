@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, Frozen
-from morefit.data import Dataset
-from morefit.data.dataset import dataset_of
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
@@ -33,7 +32,8 @@ from morefit.plots.components import band as band_of
 from morefit.plots.components import slopes, split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
@@ -137,7 +137,7 @@ def project(
     hidden = check_blind(x, blind) + (gaps(x, fitted) if len(inside) == len(sample) else [])
     histogram = blinded(count_events(chosen, x.name, edges), hidden)
     rest = {name: ends for name, ends in box.items() if name != x.name}
-    rows = given_rows(model, inside if x.name in region else sample, box)
+    rows = conditional_rows(model, inside if x.name in region else sample, box)
     fine = finer(Bins(x, edges, rest, rows), oversampling)
 
     def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
@@ -149,7 +149,9 @@ def project(
                 bins = replace(fine, rows=replace(rows, weights=weights))
             else:
                 scale /= float(evaluate(chance, known))
-        return curves(split(whole, labels, nested), model.parameters, known, bins, scale, backend)
+        return curves(
+            split(whole, labels, nested), model.parameters, known, bins, scale=scale, backend=backend
+        )
 
     return assemble(fine, histogram, Curves(model, values, known, parts_at, band), fitted, chosen.weighted)
 
@@ -182,7 +184,9 @@ def project_bins(
     fine = finer(Bins(x, histogram.edges, others), oversampling)
 
     def parts_at(known: Mapping[str, float]) -> dict[str, Array]:
-        components = curves(split(model, labels, nested), model.parameters, known, fine, 1.0, backend)
+        components = curves(
+            split(model, labels, nested), model.parameters, known, fine, scale=1.0, backend=backend
+        )
         expected, inside = model.expected_events(), np.sum(list(components.values()))
         scale = counts.sum() / inside if expected is None else float(evaluate(expected, known))
         return {name: scale * curve for name, curve in components.items()}
@@ -244,7 +248,7 @@ def curves(
     return {name: scale * float(evaluate(weight, values)) * p for (name, (weight, _)), p in shares}
 
 
-def given_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
+def conditional_rows(model: Pdf, dataset: Dataset, box: Box) -> Rows | None:
     """Return what a conditional model is given in the data; events outside a box count as nothing."""
     if not model.given:
         return None

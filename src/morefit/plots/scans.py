@@ -72,7 +72,7 @@ def profile(
                 scan.values[bad], scan.delta[bad], "x", color=COLOURS[0], label="no minimum found"
             )
         for level, colour, dashes in zip(levels, COLOURS, DASHES, strict=False):
-            draw_level(main, scan, level, colour, dashes, artists)
+            draw_level(main, scan, level, colour, dashes, artists=artists)
         main.set_xlim(x[0], x[-1])
         main.set_ylim(bottom=0)
         main.set_xlabel(label_of(scan.name, labels))

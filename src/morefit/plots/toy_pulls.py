@@ -23,7 +23,7 @@ from morefit.plots.canvas import (
 )
 from morefit.plots.panels import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.toys.results import ToyResults

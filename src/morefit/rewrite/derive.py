@@ -24,8 +24,7 @@ from morefit.expr import (
     with_trait,
 )
 from morefit.expr.opaque import Opaque
-from morefit.rewrite.guards import nonnegative, positive
-from morefit.rewrite.rules import Rewriter, fill
+from morefit.rewrite.rules import Rewriter, fill, nonnegative, positive
 from morefit.rewrite.simplify import HIGH_POWER, coefficient, simplifier
 
 # where an argument overflows: a turn-on far below its edge is zero, and so are its slopes, not infinity times zero

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from morefit.expr import ONE, Expr, Op, OwnSymbol, leaves, node_price, remake, scalar, toposort
 from morefit.expr.walk import substitute_known
 from morefit.rewrite.derive import derivatives
+from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share
-from morefit.rewrite.simplify import nesting_simplifier
+from morefit.rewrite.simplify import NESTED_ALGEBRA
 
 ALGEBRAIC = {Op.ADD, Op.MUL, Op.POW}  # operations that join others: what is made of them alone may cancel
 CHEAP = 40  # price up to which algebra is not hidden
@@ -30,7 +31,9 @@ class Functions:
         self.names: dict[Expr, Expr] = {}  # bodies to scalars
         self.outer: dict[Expr, Expr] = {}  # derivatives of those by their variables
         self.derived: dict[Expr, tuple[Expr, ...]] = {}
-        self.new = nesting_simplifier()
+        self.new = Rewriter(
+            NESTED_ALGEBRA
+        )  # sums stay inside sums, so that what several share stays one node
 
     def definitions(self) -> dict[Expr, Expr]:
         """Return what the scalars stand for, in terms of parameters."""

@@ -26,7 +26,7 @@ from morefit.expr import (
     wild,
     with_trait,
 )
-from morefit.rewrite.guards import (
+from morefit.rewrite.rules import (
     EVEN,
     FALSE,
     FRACTION,
@@ -36,11 +36,14 @@ from morefit.rewrite.guards import (
     ODD_HALF,
     TRUE,
     WHOLE,
+    Collector,
+    Make,
+    Rewriter,
+    Rule,
     nonnegative,
     positive,
     whole,
 )
-from morefit.rewrite.rules import Collector, Make, Rewriter, Rule
 from morefit.rewrite.share import share
 
 x, y, z, a, b = (wild(name) for name in "xyzab")
@@ -298,11 +301,6 @@ NESTED_ALGEBRA = [
 def simplifier() -> Rewriter:
     """Return a fresh rewriter for this algebra."""
     return Rewriter(ALGEBRA)
-
-
-def nesting_simplifier() -> Rewriter:
-    """Return a fresh rewriter that leaves sums inside sums, so that what several share stays one node."""
-    return Rewriter(NESTED_ALGEBRA)
 
 
 def normalise(*roots: Expr) -> tuple[Expr, ...]:

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
-from morefit.data import Dataset
-from morefit.data.dataset import build_drawn
+from morefit.data.dataset import Dataset, build_drawn
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
-from morefit.kernel import MAX_DRAWS
+from morefit.kernel.ir import MAX_DRAWS
 from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.parameter import check_blinding
@@ -32,9 +31,10 @@ from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
 from morefit.sampling.candidate import MARGIN, Numbers, Recipe
-from morefit.sampling.given_rows import GivenRows, check_rows, given_rows
+from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
 from morefit.sampling.recipe import recipe
-from morefit.targets import Backend, Drawn, Events, choose_backend
+from morefit.targets.base import Backend, Drawn, Events
+from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
@@ -58,7 +58,7 @@ class ToySampler(Protocol):
 
     def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn: ...
 
-    def repair(self, above: int, given_up: int) -> bool: ...
+    def repair(self, above: int, abandoned: int) -> bool: ...
 
 
 _prepared: OrderedDict[tuple[Any, ...], tuple[Any, tuple[Recipe, Compiled]]] = OrderedDict()
@@ -73,7 +73,7 @@ class Sampler:
     backend: Backend
     margin: float = MARGIN
     generator: Generator = COMPILED[0]
-    given: GivenRows | None = None  # what a conditional model draws its events for
+    given: ConditionalRows | None = None  # what a conditional model draws its events for
 
     def __post_init__(self) -> None:
         self.backend = able_backend(self.model, self.backend)
@@ -118,7 +118,7 @@ class Sampler:
         """Draw toys ``first_toy``, ``first_toy + 1``, ... of these sizes, one after the other."""
         for _ in range(REPAIRS):
             drawn = self.launch(sizes, seed, first_toy)
-            if not self.repair(drawn.above, drawn.given_up):
+            if not self.repair(drawn.above, drawn.abandoned):
                 return drawn
         raise envelope_error()
 
@@ -130,7 +130,7 @@ class Sampler:
         """
         drawn = self.launch(sizes, seed, first_toy)
         if not drawn.above:
-            self.repair(0, drawn.given_up)
+            self.repair(0, drawn.abandoned)
             yield sizes, drawn
         elif len(sizes) == 1:
             yield sizes, replace(self, margin=self.raised()).draw(sizes, seed, first_toy)
@@ -153,9 +153,9 @@ class Sampler:
         buffers = tuple(self.backend.upload(c) for c in columns)
         return Drawn(buffers, sum(t[1] for t in toys), sum(t[2] for t in toys))
 
-    def repair(self, above: int, given_up: int) -> bool:
+    def repair(self, above: int, abandoned: int) -> bool:
         """Raise the envelope if a density exceeded it; return whether the draw must be repeated."""
-        if given_up:
+        if abandoned:
             raise cannot_draw()
         if above:
             self.margin = self.raised()
@@ -278,7 +278,7 @@ def generate_events(
     seed = new_seed() if seed is None else check_seed(seed)
     known = all_values(model, truth)
     resample = events is not None or model.expected_events() is not None
-    rows = given_rows("generate", model, given, resample=resample)
+    rows = conditional_rows("generate", model, given, resample=resample)
     if rows is not None and not resample:
         sizes = np.array([len(rows)], np.int64)
     elif events is None:

@@ -33,6 +33,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.simplify import bind
 from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
+from morefit.sampling.conditional_rows import NOTHING_KNOWN, ROW, ConditionalRows, KnownColumns
 from morefit.sampling.envelope import (
     SPARE,
     draw_cell,
@@ -42,7 +43,6 @@ from morefit.sampling.envelope import (
     measure,
     table,
 )
-from morefit.sampling.given_rows import NOTHING_GIVEN, ROW, Given, GivenRows
 from morefit.sampling.inversion import (
     PROBABILITY,
     check_quantile,
@@ -61,14 +61,16 @@ MAX_AXES = 3  # of an envelope
 WASTEFUL = 0.05  # of the candidates accepted: with fewer an envelope is worth its cells
 
 
-def recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: GivenRows | None = None) -> Recipe:
+def recipe(
+    pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: ConditionalRows | None = None
+) -> Recipe:
     """Return how to draw from a density at some values of its parameters, and what it is given from rows of data."""
     if rows is None:
         return pdf.recipe(CandidateRecipes(values, numbers))
-    found = {ROW: rows.row(numbers.take() if rows.resample else ZERO)}
-    part = pdf.recipe(CandidateRecipes(values, numbers, Given(rows.exprs, rows)))
+    chosen = {ROW: rows.row(numbers.take() if rows.resample else ZERO)}
+    part = pdf.recipe(CandidateRecipes(values, numbers, KnownColumns(rows.exprs, rows)))
     names, exprs = zip(*{**rows.exprs, **part.drawn}.items(), strict=True)
-    *drawn, accept, above = substitute_all((*exprs, part.accept, part.above), found)
+    *drawn, accept, above = substitute_all((*exprs, part.accept, part.above), chosen)
     return Recipe(dict(zip(names, drawn, strict=True)), accept, above, part.efficiency)
 
 
@@ -78,7 +80,7 @@ class CandidateRecipes:
 
     values: Mapping[str, float]
     numbers: Numbers
-    given: Given = NOTHING_GIVEN
+    given: KnownColumns = NOTHING_KNOWN
 
     def single(self, pdf: Pdf) -> Recipe:
         """Draw by inversion if there is a formula, else under an envelope."""
@@ -225,7 +227,8 @@ def bind_values(expr: Expr, pdf: Pdf, values: Mapping[str, float]) -> Expr:
 def density_recipe(density: Expr, pdf: Pdf, values: Mapping[str, float], numbers: Numbers) -> Recipe:
     """Draw observables that the density does not depend on uniformly, the others under an envelope."""
     names = {leaf.name for leaf in leaves(Op.COLUMN, density)}
-    flat = {o.name: flat_point(o, numbers.take()) for o in pdf.observables if o.name not in names}
+    free = [o for o in pdf.observables if o.name not in names]
+    flat = {o.name: Op.MIN(o.low + (o.high - o.low) * numbers.take(), const(o.high)) for o in free}
     if not names:
         check_values(np.array([float(evaluate(density, {}))]), {})
         return Recipe(flat, ONE, ZERO, 1.0)
@@ -240,7 +243,9 @@ def density_recipe(density: Expr, pdf: Pdf, values: Mapping[str, float], numbers
     return Recipe({**inner.drawn, **flat}, inner.accept, inner.above, efficiency)
 
 
-def conditional_recipe(pdf: Pdf, values: Mapping[str, float], numbers: Numbers, given: Given) -> Recipe:
+def conditional_recipe(
+    pdf: Pdf, values: Mapping[str, float], numbers: Numbers, given: KnownColumns
+) -> Recipe:
     """Draw from a conditional density by inversion, or under an envelope above its normalised form for all rows.
 
     Each row must be accepted equally often, as another one is taken after a rejection: so the envelope is the same for all.
@@ -277,7 +282,3 @@ def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: flo
     check_values(heights.ravel(), {name: grid.ravel() for name, grid in points.items()})
     steps = [np.abs(np.diff(heights, axis=k)).max() for k in range(heights.ndim)]
     return SPARE * float(heights.max() + margin * sum(steps))
-
-
-def flat_point(x: Observable, number: Expr) -> Expr:
-    return Op.MIN(x.low + (x.high - x.low) * number, const(x.high))

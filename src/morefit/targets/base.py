@@ -6,14 +6,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
-from morefit.kernel import Kernel, Precision
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.program import Driver
 
 
@@ -61,12 +62,27 @@ class Buffer(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class HostColumn:
+    """A column in the memory of the host."""
+
+    numbers: NDArray[Any]
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def values(self) -> Array:
+        return self.numbers.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Drawn:
     """Events that were drawn, set after set, and the numbers of failures."""
 
     columns: tuple[Buffer, ...]
     above: int  # vectors of events in which a density was above its envelope
-    given_up: int  # vectors of events for which no candidate was accepted
+    abandoned: int  # vectors of events for which no candidate was accepted
 
 
 class Launch(Protocol):

@@ -21,7 +21,7 @@ OBJECT, KERNEL = ".o", ".kernel"  # endings of entries: machine code, and record
 ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel)")
 SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the size limit in megabytes
 DEFAULT_MEGABYTES = 500.0
-KEPT_SHARE = 0.75  # of the size allowed that stays when entries are removed
+REMAINING_SHARE = 0.75  # of the size allowed that stays when entries are removed
 UNNOTICED_SHARE = 1 / 16  # of the size allowed that a process may store before it looks at the folder again
 USED_AGAIN = 3600.0  # seconds after which an entry that is used becomes as new
 ABANDONED = 3600.0  # seconds after which a file that was never finished is removed
@@ -156,7 +156,7 @@ def load(key: str, ending: str = OBJECT) -> bytes | None:
 def store(key: str, payload: bytes, ending: str = OBJECT) -> None:
     """Keep an entry for the next process; a cache that cannot be written is not an error."""
     chosen, limit = cache_folder(), max_bytes()
-    if chosen is None or len(payload) > KEPT_SHARE * limit:
+    if chosen is None or len(payload) > REMAINING_SHARE * limit:
         return
     with contextlib.suppress(OSError):
         make_folder(chosen)
@@ -226,5 +226,5 @@ def trim(folder: Path, limit: float) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         total -= size
-        if total <= KEPT_SHARE * limit:
+        if total <= REMAINING_SHARE * limit:
             return

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
-from morefit.likelihood.simultaneous import Simultaneous, simultaneous_likelihood
+from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
@@ -22,8 +22,8 @@ from morefit.model.parts import check_model
 from morefit.model.region import YieldsIn
 from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
+from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
-from morefit.sampling.given_rows import given_rows
 from morefit.text.suggest import suggest
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
@@ -63,14 +63,20 @@ def template_of(
         check_unweighted(what, model)
         check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
-    if isinstance(model, Simultaneous):
-        return template_of_all(what, model, given, constraints=extra, ranges=ranges, yields_in=yields_in)
-    check_model(model)
-    template = Likelihood(
+    template: Term = likelihood_of(
         model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
     )
-    rows = None if given is None else given_rows(what, model, given)
-    return template if rows is None else template.replaced(data=Dataset(rows.columns))
+    if given is None:
+        return template
+    if isinstance(model, Simultaneous):
+        known = model.split(given, columns=lambda one: one.given).items()
+        each = [conditional_rows(what, model[k], own) if model[k].given else None for k, (own, _) in known]
+    else:
+        each = [conditional_rows(what, model, given)]
+    parts = zip(template.parts, each, strict=True)
+    return template.with_parts(
+        [p if own is None else p.replaced(data=Dataset(own.columns)) for p, own in parts]
+    )
 
 
 def check_unweighted(what: str, likelihood: Term) -> None:
@@ -82,22 +88,6 @@ def check_unweighted(what: str, likelihood: Term) -> None:
         )
 
 
-def template_of_all(what: str, model: Simultaneous, given: Any, **options: Any) -> Term:
-    """Return the likelihood of all categories without events, but with the columns that they are given."""
-    template = simultaneous_likelihood(model, model.without_data(), backend="cpu", **options)
-    if given is None:
-        return template
-    rows = model.split(given, columns=lambda one: one.given)
-    known = [
-        given_rows(what, model[label], data) if model[label].given else None
-        for label, (data, _) in rows.items()
-    ]
-    parts = zip(template.parts, known, strict=True)
-    return template.with_parts(
-        [p if own is None else p.replaced(data=Dataset(own.columns)) for p, own in parts]
-    )
-
-
 def without_events(term: Term) -> Term:
     """Return a likelihood whose data stay behind when it is sent to workers, but for columns that are given."""
     if not term.events:
@@ -105,7 +95,11 @@ def without_events(term: Term) -> Term:
     return term.with_parts([part.without_events() for part in term.parts])
 
 
-def no_events(model: Pdf) -> dict[str, Array]:
+def no_events(model: Any) -> dict[str, Any]:
+    """Return the columns of a model, or of each category, without any events."""
+    if isinstance(model, Simultaneous):
+        return {label: no_events(own) for label, own in model.models.items()}
+    check_model(model)
     return {o.name: np.empty(0) for o in model.observables}
 
 

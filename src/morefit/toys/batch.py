@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.arrays import Array, Integers, row_sums
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
@@ -23,7 +23,7 @@ from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
-from morefit.targets import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
@@ -217,7 +217,7 @@ class Toys:
 
     def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
         """Raise the envelopes that densities exceeded; return whether toys must be drawn again."""
-        reports = zip(results.above, results.given_up, strict=True)
+        reports = zip(results.above, results.abandoned, strict=True)
         repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]  # all of them
         return any(repaired)
 

@@ -16,14 +16,14 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
-from morefit.likelihood.whole import can_fit_whole, whole_part
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, thorough_starts
+from morefit.minimise.whole import can_fit_whole, whole_part
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
-from morefit.targets import Backend, CountsPart, WholeFit, WholePart
+from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
-from morefit.likelihood import BinnedLikelihood, Simultaneous, Term
+from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
-from morefit.likelihood.simultaneous import simultaneous_likelihood
 from morefit.likelihood.sums import check_constrained
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
 from morefit.minimise.check import invert
 from morefit.minimise.covariance import sandwich, simulation_covariance, split_fixed
@@ -23,7 +23,8 @@ from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
 from morefit.model.region import YieldsIn
-from morefit.targets import Backend, choose_backend
+from morefit.targets.base import Backend
+from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
 from morefit.toys.batch import StoredToys
@@ -56,14 +57,10 @@ def fit_many(
     each = list(datasets)
     if not each:
         raise DataError("fit_many: needs at least one dataset, got none")
-    if isinstance(model, Pdf) and is_histogram(each[0]):
-        model = BinnedLikelihood(model, each[0], backend="cpu")
-    if (
-        isinstance(model, Simultaneous)
-        and isinstance(each[0], Mapping)
-        and any(map(is_histogram, each[0].values()))
-    ):
-        model = simultaneous_likelihood(
+    by_label = isinstance(model, Simultaneous) and isinstance(each[0], Mapping)
+    some = list(each[0].values()) if by_label else each[:1]
+    if not isinstance(model, Term) and any(map(is_histogram, some)):
+        model = likelihood_of(
             model, each[0], constraints=constraints, ranges=ranges, yields_in=yields_in, backend="cpu"
         )
         constraints, ranges, yields_in = (), None, "full"

@@ -21,7 +21,7 @@ from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
 from morefit.records.fields import arrays, floats
 from morefit.sampling.generate import Sizes
-from morefit.targets import Backend
+from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults

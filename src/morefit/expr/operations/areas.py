@@ -117,7 +117,15 @@ class PowerLaw:
     @classmethod
     def written(cls, width: Any, growth: Any, n: Any) -> PowerLaw:
         """Return the formulas as expressions."""
-        return cls(width, growth, n, Choices.WHERE, np.exp, Exponential.EXPM1, Exponential.LOG1P)
+        return cls(
+            width,
+            growth,
+            n,
+            choose=Choices.WHERE,
+            exp=np.exp,
+            expm1=Exponential.EXPM1,
+            log1p=Exponential.LOG1P,
+        )
 
     @cached_property
     def grown(self) -> Any:
@@ -204,7 +212,9 @@ def power_law(
     """Return the operation that computes one of the formulas of a power law."""
 
     def value(width: Any, growth: Any, n: Any) -> Any:
-        return formula(PowerLaw(width, growth, n, np.where, np.exp, np.expm1, np.log1p))
+        return formula(
+            PowerLaw(width, growth, n, choose=np.where, exp=np.exp, expm1=np.expm1, log1p=np.log1p)
+        )
 
     return Operation(
         rank=rank, arity=3, price=200, numpy=lambda *args: numbers(value, args), latex=Prefix(latex), partials=partials,

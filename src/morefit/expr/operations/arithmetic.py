@@ -103,8 +103,8 @@ class Choices:
     )
     LESS = comparison(36, np.less, "<", " < ", "olt")
     LESS_EQUAL = comparison(37, np.less_equal, "<=", r" \leq ", "ole")
-    EQUAL = comparison(38, np.equal, "==", " = ", "oeq", Trait.SYMMETRIC)
-    NOT_EQUAL = comparison(42, np.not_equal, "!=", r" \neq ", "une", Trait.SYMMETRIC)
+    EQUAL = comparison(38, np.equal, "==", " = ", "oeq", more=Trait.SYMMETRIC)
+    NOT_EQUAL = comparison(42, np.not_equal, "!=", r" \neq ", "une", more=Trait.SYMMETRIC)
     WHERE: Operation = Operation(
         rank=39,
         arity=3,

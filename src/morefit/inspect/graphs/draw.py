@@ -14,7 +14,7 @@ from morefit.errors import BackendError, ModelError, OptionError
 from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.expr.show.dot import dot_text
 from morefit.inspect.graphs.fold import numbers_in, readable
-from morefit.model import Pdf
+from morefit.model import Parameter, Pdf
 from morefit.model.parts import check_model
 from morefit.records.output import complete_file
 from morefit.rewrite.derive import derivatives
@@ -25,6 +25,7 @@ from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
+from morefit.validate import name_of
 
 Stage = Literal["before", "after"]
 STAGES: dict[Stage, str] = {"before": "as written", "after": "optimised"}
@@ -76,7 +77,7 @@ def numbered(root: Expr, stage: Stage, what: str, precompute: Precompute = "auto
 def choose(
     model: Pdf | Quantity,
     stage: Stage,
-    derivative: str | None,
+    derivative: str | Parameter | None,
     generation: bool,
     values: Mapping[str, float] | None,
 ) -> Subject:
@@ -90,7 +91,7 @@ def choose(
     if not generation:
         if values is not None:
             raise OptionError("draw: values are for generation; add generation=True or leave them out")
-        return likelihood_graph(model, stage, derivative)
+        return likelihood_graph(model, stage, name_of(derivative))
     if derivative is not None:
         raise OptionError(
             f"draw: generation has no derivatives, got derivative={derivative!r}; leave one out"
@@ -184,7 +185,7 @@ def draw(
     model: Pdf | Quantity,
     *,
     stage: Stage = "before",
-    derivative: str | None = None,
+    derivative: str | Parameter | None = None,
     generation: bool = False,
     values: Mapping[str, float] | None = None,
     limit: int = 80,

@@ -27,7 +27,7 @@ def check_parts(kind: str, pdfs: Sequence[Pdf], minimum: int = 2) -> tuple[Pdf, 
     return parts
 
 
-def given_to(kind: str, whole: Pdf, pdfs: Sequence[Pdf]) -> tuple[Observable, ...]:
+def conditional_on(kind: str, whole: Pdf, pdfs: Sequence[Pdf]) -> tuple[Observable, ...]:
     """Return the observables that are given to a composition: to its densities, unless one draws them."""
     drawn = {o.name for pdf in pdfs for o in pdf.drawn}
     if wrong := [o.name for o in whole.given if o.name in drawn]:

@@ -28,7 +28,7 @@ from morefit.expr import (
 from morefit.model.acceptance import MAX_OBSERVABLES, Expansion, Simulation, values_on_grid
 from morefit.model.arguments import described, listing
 from morefit.model.compose.accepted import Acceptance, Region, combined, split_by_factors
-from morefit.model.compose.checks import given_to
+from morefit.model.compose.checks import conditional_on
 from morefit.model.compose.product import Product
 from morefit.model.counts import counted_in
 from morefit.model.density import Density
@@ -62,7 +62,7 @@ class Efficiency(Pdf):
             raise ModelError(
                 f"efficiency: takes a density, got {described(pdf)}; the order is Efficiency(pdf, acceptance)"
             )
-        if given := given_to("efficiency", self, [pdf]):
+        if given := conditional_on("efficiency", self, [pdf]):
             vars(self)["given"] = given
             check_conditional(pdf, acceptance)
         if simulations(pdf):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
-from morefit.model.compose.checks import check_parts, given_to
+from morefit.model.compose.checks import check_parts, conditional_on
 from morefit.model.density import projected_density
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Shares
@@ -34,7 +34,7 @@ class Product(Pdf):
                     f"product: observable '{min(twice)}' stands in two of its densities; use mf.Density"
                 )
             seen |= {o.name for o in pdf.drawn}
-        vars(self)["given"] = given_to("product", self, self.pdfs)
+        vars(self)["given"] = conditional_on("product", self, self.pdfs)
         in_order(self.pdfs)
 
     def components(self) -> tuple[Pdf, ...]:

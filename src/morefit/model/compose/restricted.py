@@ -19,7 +19,6 @@ from morefit.model.region import (
     Range,
     Region,
     YieldsIn,
-    as_region,
     boxes,
     inside,
     intersection,
@@ -73,7 +72,7 @@ class Restricted(Pdf):
         return tuple((w, pdf, probability_of(pdf, self.ranges)) for w, pdf in self.whole.shares())
 
     @property
-    def ranges_given(self) -> Region:
+    def conditional_ranges(self) -> Region:
         """The ranges of observables that are given."""
         return part_of(self.ranges, self.given)
 
@@ -157,11 +156,13 @@ class Restricted(Pdf):
         return ((ONE, self),) if len(factors) == 1 else Product(factors).marginals(x, box, values)
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
-        both = intersection(self.ranges, as_region(box))
+        both = intersection(self.ranges, {name: (ends,) for name, ends in box.items()})
         return probability_of(self.whole, both, values) / probability_of(self.whole, self.ranges, values)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
-        if self.given and (len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.ranges_given):
+        if self.given and (
+            len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.conditional_ranges
+        ):
             raise ModelError(
                 f"restricted: events with {listing(self.given)} given can be drawn from one density in one range of what is"
                 f" drawn, got {region_text(self.ranges)}; draw from the model itself, and cut"

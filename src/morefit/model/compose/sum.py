@@ -10,7 +10,7 @@ from functools import cached_property
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
-from morefit.model.compose.checks import check_observables_of, check_parts, given_to
+from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
 from morefit.model.observable import Box, Observable
 from morefit.model.parts import simulations
 from morefit.model.pdf import Branches, Change, Pdf, Shares
@@ -65,7 +65,7 @@ class Sum(Pdf):
         if yields is not None and len(self.yields) != count:
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
-        vars(self)["given"] = given_to("sum", self, self.pdfs)
+        vars(self)["given"] = conditional_on("sum", self, self.pdfs)
         if any(simulations(pdf) != simulations(self.pdfs[0]) for pdf in self.pdfs):
             raise ModelError(
                 "sum: an efficiency that only a simulation knows must be that of all its densities;"
@@ -155,7 +155,7 @@ class Sum(Pdf):
             fractions=change(self.fractions) or None,
             yields=change(self.yields) or None,
             labels=self.labels or None,
-            **self.given_again(change),
+            **self.conditional_option(change),
         )
 
     @cached_property

@@ -190,7 +190,8 @@ class Edges:
         """Return the moving edges in ascending order, sorted by the formula wherever they may move."""
         start = {name: values[0] for name, values in self.points.items()}
         edges = sorted(self.moving, key=lambda e: np.nan_to_num(float(evaluate(e, start)), nan=self.x.low))
-        if len(edges) < 2 or self.always_ordered(edges) or (guarded and self.in_order(edges)):
+        of_a_square = len(edges) == 2 and is_pair(*edges)
+        if len(edges) < 2 or of_a_square or (guarded and self.in_order(edges)):
             return edges
         known = [e if is_always_number(e) else where(e <= HUGE, e, const(self.x.low)) for e in edges]
         for i in range(1, len(known)):
@@ -203,10 +204,6 @@ class Edges:
         """Return whether edges are in ascending order at all points."""
         values = np.array([np.broadcast_to(evaluate(e, self.points), (SAMPLES,)) for e in edges])
         return bool(np.all(np.diff(values, axis=0) >= 0))
-
-    def always_ordered(self, edges: list[Expr]) -> bool:
-        """Return whether two edges are the two solutions of one square."""
-        return len(edges) == 2 and is_pair(*edges)
 
 
 def agree(some: Array, values: Array) -> NDArray[np.bool_]:

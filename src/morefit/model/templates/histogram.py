@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,8 @@ def histogram_function(
 
     Example: ``mf.histogram_function(m, ([0.5, 0.9], [5.0, 6.0, 7.0]))``
     """
-    places = [points] if isinstance(points, Quantity) or as_double(points) is not None else list(points)
+    several = isinstance(points, Iterable) and not isinstance(points, Quantity)
+    places = list(points) if several and as_double(points) is None else [points]
     names = [one.name if isinstance(one, Observable) else "" for one in places]
     contents, edges = read_histogram(histogram, len(places), names)
     check_kind(interpolation, len(places))

@@ -208,7 +208,7 @@ def named_columns(domain: Sequence[Observable], data: Any) -> tuple[dict[str, Ar
     Datasets lie above this room, and are imported when first used.
     """
     try:
-        dataset = import_module("morefit.data").Dataset(data, domain)
+        dataset = import_module("morefit.data.dataset").Dataset(data, domain)
     except DataError as error:
         raise ModelError(f"kernel density: {error}") from None
     return dataset.columns, dataset.weights

@@ -15,7 +15,7 @@ from morefit.expr import ZERO, Expr, Op, Operand, add_all, as_double, evaluate, 
 from morefit.expr.interpolate import inside
 from morefit.functions import spline
 from morefit.model.arguments import ANY, check_operand, described
-from morefit.model.compose.checks import check_observables_of, check_parts, given_to
+from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
 from morefit.model.compose.sum import Sum
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
@@ -55,7 +55,7 @@ class Morph(Sum):
         for name, value in (("pdfs", pdfs), ("fractions", weights[:-1]), ("yields", ()), ("labels", labels),
                             ("parameter", theta), ("points", points), ("interpolation", interpolation)):  # fmt: skip
             object.__setattr__(self, name, value)
-        vars(self)["given"] = given_to("morph", self, pdfs)
+        vars(self)["given"] = conditional_on("morph", self, pdfs)
 
     def replaced(self, change: Change) -> Pdf:
         return replaced_templates(self, change)

@@ -64,7 +64,7 @@ class Spline(Pdf):
         options: dict[str, Any] = {
             "boundary": self.boundary,
             "exponential": self.exponential,
-            **self.given_again(change),
+            **self.conditional_option(change),
         }
         return Spline(change(self.x), self.knots, change(self.values), **options)
 

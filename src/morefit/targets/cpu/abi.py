@@ -1,12 +1,15 @@
-"""What callers of compiled kernels know: the table of numbers and addresses, and how much room results need."""
+"""What callers of compiled kernels know: the table of numbers and addresses, machine code, and how much room results need."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from morefit.kernel import Kernel, Sample, Sum
-from morefit.kernel.ir import WORDS
+import numpy as np
+
+from morefit.arrays import Integers
+from morefit.kernel.ir import WORDS, Kernel, Sample, Sum
 
 if TYPE_CHECKING:
     from morefit.targets.cpu.writer import Writer
@@ -79,3 +82,37 @@ def find_tables(kernel: Kernel, writer: Writer) -> dict[str, str]:
         place = writer.let(f"getelementptr i64, ptr {addresses}, i64 {2 * (first + k)}")
         names[table.name] = writer.let(f"load ptr, ptr {place}")
     return names
+
+
+Function = Callable[[int], None]
+
+
+class Arena:
+    """A block of 64-bit words cut into named parts: one allocation, and addresses by arithmetic."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.bounds: dict[str, tuple[int, int]] = {}
+        end = 0
+        for name, size in sizes.items():
+            self.bounds[name] = end, end + size
+            end += size
+        self.words = np.empty(end, np.int64)
+        self.start = int(self.words.ctypes.data)
+
+    def part(self, name: str) -> Integers:
+        """Return the words of a part."""
+        begin, end = self.bounds[name]
+        return self.words[begin:end]
+
+    def address(self, name: str) -> int:
+        """Return the address of a part."""
+        return self.start + 8 * self.bounds[name][0]
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """Machine code in memory; ``engine`` owns it."""
+
+    engine: Any
+    addresses: Mapping[str, int]
+    functions: Mapping[str, Function]

@@ -21,7 +21,7 @@ import llvmlite.binding as llvm
 from morefit.errors import CompileError
 from morefit.resources import available_cores
 from morefit.targets.cache import has_entry, key_of, load, store
-from morefit.targets.cpu.memory import Code
+from morefit.targets.cpu.abi import Code
 from morefit.text.progress import Bar
 
 _running: set[threading.Thread] = set()

@@ -12,9 +12,9 @@ from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.memory import PADDING, aligned
 from morefit.targets.cache import source_version
+from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_driver import TAKE
-from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
 
 # the words of one point, and after them those of many

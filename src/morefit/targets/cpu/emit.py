@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 
 from morefit.expr.operations import LlvmKind, Op, Operation
-from morefit.kernel import Atom, Body, Line, NodeLoop
+from morefit.kernel.ir import Atom, Body, Line, NodeLoop
 from morefit.targets.cpu.phases import is_function
 from morefit.targets.cpu.writer import ANY_DENORMALS, Writer
 
@@ -202,9 +202,9 @@ def emit_loop(
         lines.append(f"  %r{k} = insertvalue {kind} {result}, {v.type} {totals[k]}, {k}")
         result = f"%r{k}"
     writer.definitions.append("\n".join([*lines, f"  ret {kind} {result}", "}"]))
-    given = [f"ptr {registers[table]}" for table in loop.tables]
-    given += [f"{kinds[name]} {register}" for name, register in inputs.items()]
-    call = writer.let(f"call {kind} {full}({', '.join(given)})")
+    arguments = [f"ptr {registers[table]}" for table in loop.tables]
+    arguments += [f"{kinds[name]} {register}" for name, register in inputs.items()]
+    call = writer.let(f"call {kind} {full}({', '.join(arguments)})")
     return {t: writer.let(f"extractvalue {kind} {call}, {k}") for k, t in enumerate(loop.targets)}
 
 

@@ -14,10 +14,9 @@ from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Target, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Code, Target, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
-from morefit.targets.cpu.memory import Code
 from morefit.targets.cpu.threads import WORKERS
 
 

@@ -98,7 +98,7 @@ def draw(job: Integers, fit: Fit) -> None:
         report = vector_at(part[DRAW_REPORT])
         for block in range(blocks):
             fit.above[k] += report[2 * block]
-            fit.given_up[k] += report[2 * block + 1]
+            fit.abandoned[k] += report[2 * block + 1]
         if part[DERIVE] != 0:
             for block in range(blocks):
                 begin = block * BLOCK

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from morefit.kernel import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
+from morefit.kernel.ir import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
 from morefit.targets.cpu.abi import Target, argument, find_tables

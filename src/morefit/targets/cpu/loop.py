@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from morefit.kernel import Atom, Body, Kernel, Line, Sample, Sum
+from morefit.kernel.ir import Atom, Body, Kernel, Line, Sample, Sum
 from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from morefit.expr.operations import LlvmKind, Op
-from morefit.kernel import Arith, Atom, Body, Line
+from morefit.kernel.ir import Arith, Atom, Body, Line
 
 MIN_SUMS = 10  # fewer leave enough registers for functions
 MIN_LINES = 24  # besides those that functions need: fewer are not worth a second loop

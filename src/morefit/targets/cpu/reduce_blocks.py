@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.kernel import COUNT, SCALED, Added, Kernel, Reduce
-from morefit.kernel.ir import BIAS, LN2_HIGH, LN2_LOW
+from morefit.kernel.ir import BIAS, COUNT, LN2_HIGH, LN2_LOW, SCALED, Added, Kernel, Reduce
 from morefit.targets.cpu.abi import argument
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.writer import Vector, Writer, number_text

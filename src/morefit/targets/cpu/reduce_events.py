@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from morefit.kernel import Reduce
-from morefit.kernel.ir import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS
+from morefit.kernel.ir import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS, Reduce
 from morefit.targets.cpu.writer import Vector, Writer
 
 IN_REGISTERS = 64  # vectors; more of them live in memory, which spares the compiler from spilling them itself

@@ -6,23 +6,31 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.program import Driver
 from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import available_cores
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source, shows_source
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Target, block_words, signed
+from morefit.targets.base import (
+    Buffer,
+    Drawn,
+    Events,
+    HostColumn,
+    ToyBatch,
+    WholeFit,
+    show_source,
+    shows_source,
+)
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Target, block_words, signed
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
-from morefit.targets.cpu.memory import Arena, Code
 from morefit.targets.cpu.threads import WORKERS
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
@@ -30,11 +38,8 @@ MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 
-@dataclass(frozen=True, eq=False)
-class CpuColumn:
+class CpuColumn(HostColumn):
     """A column in memory: aligned, and safe to read a vector past its end."""
-
-    numbers: np.ndarray[Any, Any]
 
     @classmethod
     def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
@@ -45,16 +50,8 @@ class CpuColumn:
             return cls(padded(len(column), lambda numbers: np.copyto(numbers, column), precision.kind))
 
     @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    @property
     def address(self) -> int:
         return int(self.numbers.ctypes.data)
-
-    @property
-    def values(self) -> Array:
-        return self.numbers.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)

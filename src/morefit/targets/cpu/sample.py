@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from morefit.kernel import MAX_DRAWS, Kernel
+from morefit.kernel.ir import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import TABLE
 from morefit.targets.cpu.abi import REPORT_WORDS, argument

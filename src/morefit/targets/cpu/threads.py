@@ -19,8 +19,8 @@ from queue import SimpleQueue
 import numpy as np
 
 from morefit.memory import aligned
+from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import find_code, host
-from morefit.targets.cpu.memory import Code
 
 LINE = 8  # words between two of these: no thread waits for a cache line because of its neighbour
 POOL = (

@@ -50,21 +50,6 @@ class DeviceColumn:
         return values
 
 
-@dataclass(frozen=True, eq=False)
-class HostColumn:
-    """A column that the device has no room for; it is sent in pieces."""
-
-    numbers: np.ndarray[Any, Any]
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def values(self) -> Array:
-        return self.numbers.astype(np.float64, copy=False)
-
-
 @dataclass(frozen=True)
 class Piece:
     """Some blocks, and the events they are made of."""

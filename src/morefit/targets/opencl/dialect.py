@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from morefit.expr.operations import Operation
-from morefit.kernel import Atom, Body, NodeLoop, Precision
+from morefit.kernel.ir import Atom, Body, NodeLoop, Precision
 
 
 @dataclass(frozen=True)

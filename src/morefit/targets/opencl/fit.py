@@ -230,4 +230,4 @@ class FitRunner:
                 if space.serves(source, part, toys, width):
                     return spaces.pop(place)
             del spaces[MAX_SPACES - 1 :]  # lets go of its memory first
-        return FitSpace(self.device, source, self.job, part, toys, width)
+        return FitSpace(self.device, source, self.job, part, toys, width=width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from morefit.kernel import Kernel
+from morefit.kernel.ir import Kernel
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
 from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from morefit.kernel import Kernel
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel
 from morefit.targets.base import WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
 from morefit.targets.opencl.fit_phase import TILE, Runs

@@ -40,7 +40,7 @@ class StepSource:
         reports = [
             line
             for n in range(layout.parts)
-            for k, field in enumerate(("above", "given_up"))
+            for k, field in enumerate(("above", "abandoned"))
             for line in (
                 f"{shape.number(layout.record.first(field) + n)} = report{n}[2 * index + {k}];",
                 f"report{n}[2 * index + {k}] = 0;",

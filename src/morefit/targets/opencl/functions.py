@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from morefit.expr.operations import Operation
-from morefit.kernel import Body, Kernel, Line
+from morefit.kernel.ir import Body, Kernel, Line
 from morefit.targets import coefficients
 from morefit.targets.opencl import (
     bessel_functions,

@@ -8,9 +8,9 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.kernel import Store
-from morefit.targets.base import Buffer, Drawn, Events
-from morefit.targets.opencl.columns import CPU_BLOCK, DeviceColumn, HostColumn, Piece, cut_pieces, list_blocks
+from morefit.kernel.ir import Store
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn
+from morefit.targets.opencl.columns import CPU_BLOCK, DeviceColumn, Piece, cut_pieces, list_blocks
 from morefit.targets.opencl.device import set_arguments
 from morefit.targets.opencl.source import block_multiple, can_evaluate, functions_of
 from morefit.targets.opencl.sums import words_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from morefit.expr import Table
-from morefit.kernel import Body, Kernel, Line, NodeLoop
+from morefit.kernel.ir import Body, Kernel, Line, NodeLoop
 from morefit.random.xoshiro import TABLE
 from morefit.targets.opencl.sample import NUMBER
 

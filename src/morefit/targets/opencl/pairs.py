@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Pairs
+from morefit.kernel.ir import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
 
 SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this many factors:

@@ -11,12 +11,12 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import BackendError
-from morefit.kernel import Kernel, Precision, Sample
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import Kernel, Precision, Sample
 from morefit.kernel.program import Driver
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit, show_source
-from morefit.targets.opencl.columns import DeviceColumn, HostColumn
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit, show_source
+from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace

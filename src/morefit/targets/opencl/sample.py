@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from morefit.kernel import MAX_DRAWS, Kernel
+from morefit.kernel.ir import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import BLOCK, STREAMS, TABLE
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import Frame, Kernel, Precision, Sample, Store, Sum
+from morefit.kernel.ir import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
 from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
 from morefit.targets.opencl.functions import helpers
@@ -259,7 +259,7 @@ class KernelSource:
 
     @property
     def drawing(self) -> Draw:
-        return Draw(self.kernel, self.names, self.dialect, self.numbers, self.suffix, self.rows)
+        return Draw(self.kernel, self.names, self.dialect, self.numbers, suffix=self.suffix, rows=self.rows)
 
     def sample(self) -> list[str]:
         """Draw events: random numbers, straight lines, again until a candidate is accepted."""

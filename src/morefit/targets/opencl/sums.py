@@ -9,8 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from morefit.kernel import COUNT, SCALED, Kernel, Reduce, Sample
-from morefit.kernel.ir import BIAS, EXPONENT_ONE, LN2_HIGH, LN2_LOW, MANTISSA, RANGE, SMALLEST, WORDS
+from morefit.kernel.ir import (
+    BIAS,
+    COUNT,
+    EXPONENT_ONE,
+    LN2_HIGH,
+    LN2_LOW,
+    MANTISSA,
+    RANGE,
+    SCALED,
+    SMALLEST,
+    WORDS,
+    Kernel,
+    Reduce,
+    Sample,
+)
 from morefit.targets.opencl.dialect import (
     Dialect,
     Names,

@@ -10,42 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.kernel import (
-    COUNT,
-    MAX_DRAWS,
-    SCALED,
-    Atom,
-    Body,
-    Kernel,
-    NodeLoop,
-    Precision,
-    Reduce,
-    Store,
-)
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.ir import COUNT, MAX_DRAWS, SCALED, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
 from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Buffer, Drawn, Events, ToyBatch, WholeFit
-
-
-@dataclass(frozen=True, eq=False)
-class ReferenceColumn:
-    """A column as it is."""
-
-    numbers: Array
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    @property
-    def values(self) -> Array:
-        return self.numbers
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit
 
 
 def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
@@ -107,9 +81,9 @@ class Reference:
         """Not supported."""
         return [None] * len(fits)
 
-    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> ReferenceColumn:
+    def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> HostColumn:
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            return ReferenceColumn(np.array(column, precision.kind).astype(np.float64))
+            return HostColumn(np.array(column, precision.kind).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,16 +107,14 @@ class ReferenceProgram:
             for k, (row, start, stop) in enumerate(zip(parameters, events.starts, events.stops, strict=True))
         ]
         columns = np.concatenate([out for out, _, _ in toys], axis=1)
-        return Drawn(
-            tuple(ReferenceColumn(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys)
-        )
+        return Drawn(tuple(HostColumn(c) for c in columns), sum(t[1] for t in toys), sum(t[2] for t in toys))
 
     def one_toy(self, parameters: Array, size: int, seed: int, toy: int) -> tuple[Array, int, int]:
         kernel, frame = self.kernel, self.kernel.draws
         tables, per_call = per_call_of(kernel, parameters)
         names = dict(zip(kernel.scalars, per_call, strict=False)) | tables
         source = (Streams if frame.streams else Counted)(seed, toy, size)
-        out, above, given_up = np.zeros((kernel.outputs, size)), 0, 0
+        out, above, abandoned = np.zeros((kernel.outputs, size)), 0, 0
         for waiting in source.together():
             for draw in range(MAX_DRAWS):
                 if not len(waiting):
@@ -157,8 +129,8 @@ class ReferenceProgram:
                 out[:, waiting[good]] = np.array(drawn)[:, good]
                 above += int(np.count_nonzero(over))
                 waiting = waiting[~good]
-            given_up += len(waiting)
-        return out, above, given_up
+            abandoned += len(waiting)
+        return out, above, abandoned
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +138,7 @@ class ReferenceLaunch:
     """A kernel and the columns it reads."""
 
     kernel: Kernel
-    columns: tuple[ReferenceColumn, ...]
+    columns: tuple[HostColumn, ...]
     events: Events
     steps: tuple[int, ...]
 
@@ -174,9 +146,9 @@ class ReferenceLaunch:
         rows = [self.one_set(i, row) for i, row in enumerate(parameters)]
         return np.array(rows).reshape(self.kernel.shape(len(rows), self.events.count))
 
-    def store(self) -> tuple[ReferenceColumn, ...]:
+    def store(self) -> tuple[HostColumn, ...]:
         """Compute the columns of a kernel without parameters."""
-        return tuple(ReferenceColumn(row) for row in self(np.empty((1, 0)))[0])
+        return tuple(HostColumn(row) for row in self(np.empty((1, 0)))[0])
 
     def one_set(self, index: int, parameters: Array) -> Array:
         kernel = self.kernel

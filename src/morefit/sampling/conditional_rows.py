@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.data import Dataset
+from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
 from morefit.kernel.symbols import event_number
@@ -17,7 +17,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.conditional import check_events
 from morefit.model.parts import conditional_parts
 from morefit.pipeline import Columns, Settings, compile_values
-from morefit.targets import Backend, Events
+from morefit.targets.base import Backend, Events
 
 ROW = column(OwnSymbol("row of the given columns"))
 TRIED = 2048  # candidates, from which rows are chosen
@@ -25,7 +25,7 @@ PER_COLUMN = 9  # rows from the smallest to the largest value of each given colu
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
+class ConditionalRows:
     """The given columns of a dataset; each event takes a row by chance, or the one with its own number."""
 
     columns: Mapping[str, Array]
@@ -57,7 +57,7 @@ class GivenRows:
         return np.concatenate([ends, others])
 
 
-def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) -> GivenRows | None:
+def conditional_rows(what: str, model: Pdf, data: object, *, resample: bool = True) -> ConditionalRows | None:
     """Return the rows that a model draws its events for, if it is conditional; other columns are ignored."""
     if not model.given:
         if data is not None:
@@ -72,19 +72,19 @@ def given_rows(what: str, model: Pdf, data: object, *, resample: bool = True) ->
         )
     if dataset.weights is not None:
         raise DataError(f"{what}: rows of given data count once each, so they must not have weights")
-    return GivenRows(dataset.columns, resample)
+    return ConditionalRows(dataset.columns, resample)
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class KnownColumns:
     """Observables that are known when others are drawn, as expressions of random numbers and of the row."""
 
     exprs: Mapping[str, Expr]
-    rows: GivenRows | None = None
+    rows: ConditionalRows | None = None
 
-    def with_drawn(self, drawn: Mapping[str, Expr]) -> Given:
+    def with_drawn(self, drawn: Mapping[str, Expr]) -> KnownColumns:
         """Return the same with observables that were drawn."""
-        return Given({**self.exprs, **drawn}, self.rows)
+        return KnownColumns({**self.exprs, **drawn}, self.rows)
 
     def columns(self, given: tuple[Observable, ...]) -> dict[Expr, Expr]:
         """Return what stands for the columns that a density is given."""
@@ -102,10 +102,10 @@ class Given:
         return np.unique(values[:, chosen], axis=1).T
 
 
-NOTHING_GIVEN = Given({})
+NOTHING_KNOWN = KnownColumns({})
 
 
-def check_rows(model: Pdf, values: Mapping[str, float], rows: GivenRows, backend: Backend) -> None:
+def check_rows(model: Pdf, values: Mapping[str, float], rows: ConditionalRows, backend: Backend) -> None:
     """Refuse rows at which a conditional density is none, as they would never be drawn: of bad arguments, or no integral."""
     parts = conditional_parts(model)
     check_events(parts, values, rows.columns)
