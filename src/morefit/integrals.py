@@ -116,6 +116,8 @@ class Reading:
             contrast = np.abs(rest[:, 1] / value)
             narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
+            if axes == 1:  # of a peak beyond an end of the range, the box at that end counts
+                places = np.clip(places, integral.domain.axes[0].low, integral.domain.axes[0].high)
             coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
         coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
         return cls(value, contrast, coarse.max(axis=2, initial=0.0))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves
+from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves, where
 from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
 from morefit.model.conditional import accept_given, integral_given
 from morefit.model.evaluation import Values, evaluator
@@ -221,7 +221,7 @@ class Pdf(ABC):
         density, integral = self.density(), self.integral()
         if density.op is not Op.EXP or density.args[0].op is not Op.WHERE or leaves(Op.COLUMN, integral):
             return density / integral
-        return Op.EXP(density.args[0] - Op.LOG(integral))
+        return Op.EXP(density.args[0] - Op.LOG(where(integral > 0, integral, -1)))
 
     def log_normalised(self) -> Expr:
         """Return the logarithm of the normalised density."""

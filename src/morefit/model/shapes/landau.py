@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.expr import ONE, Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.formulas import LARGEST_EXPONENT
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
@@ -170,7 +171,7 @@ class Moyal(Pdf):
 
     def density(self) -> Expr:
         z = (self.x - self.mu) / self.sigma
-        return Op.EXP(-0.5 * (z + Op.EXP(-z)))
+        return Op.EXP(-0.5 * (z + Op.EXP(Op.MIN(-z, const(LARGEST_EXPONENT)))))
 
     def core(self, low: Expr, high: Expr) -> Core:
         """Return the Gaussian in exp(-z / 2), which falls with x."""
