@@ -234,9 +234,9 @@ def area_by_nodes(density: Expr, x: Observable, nodes: int) -> Expr:
 
 def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:
     """Integrate a normalised density over the bins, the other observables first: term by term if that works."""
-    x, others = bins.x, bins.others(pdf)
-    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
-    density = substitute(pdf.density(), known)
+    x = bins.x
+    formula, others = pdf.partly_integrated(x, bins.others(pdf))
+    density = substitute(formula, {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, formula)})
     projected = integral_out(density, (x,), others) if others else None
     if projected is not None:
         density, others = projected, ()

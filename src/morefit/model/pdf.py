@@ -163,6 +163,12 @@ class Pdf(ABC):
         fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
         return integral_over_all(self.density(), inside, fixed or self.parameters)
 
+    def partly_integrated(
+        self, x: Observable, others: tuple[Observable, ...]
+    ) -> tuple[Expr, tuple[Observable, ...]]:
+        """Return the density integrated over some other observables than x, if there is a formula, and those that are left."""
+        return self.density(), others
+
     def region(self) -> Region:
         """Return the ranges that the density is restricted to, by observable; others have their whole range."""
         return {}
