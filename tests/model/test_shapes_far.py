@@ -185,6 +185,15 @@ def test_the_tail_of_a_narrow_peak_outside_the_range_is_integrated(sigma, distan
     assert peak.pdf(x) == pytest.approx(normal_share(x, mu, sigma), rel=1e-6)
 
 
+@pytest.mark.parametrize("mu", [6.00001, 7.00001])
+def test_a_peak_that_becomes_narrow_is_followed_into_and_out_of_the_range(mu):
+    # a likelihood used to be infinite where no node of the wide peak was near the narrow one
+    x = min(mu, 7.0) - 3e-6
+    nll = mf.Likelihood(S.QGaussian(X, *parameters(6.0, 0.1, 1.0)), {"x": np.array([x])})
+    assert np.isfinite(nll.value([6.0, 0.1, 1.0]))
+    assert -nll.value([mu, 1e-5, 1.0]) == pytest.approx(np.log(normal_share(x, mu, 1e-5)), rel=1e-8)
+
+
 def test_the_distribution_of_a_narrow_peak_has_the_tail_that_an_edge_cuts_off():
     # it used to lack what lies below the lowest point, [0, 0.136] for [0.023, 0.159]
     peak = S.StudentT(X, *parameters(6.0, 3.6e-5, 1e9))
