@@ -77,6 +77,13 @@ def test_a_range_from_zero_on_has_all_of_a_density_next_to_zero(shape, values, e
     assert density.integrate({"x": (0.0, 2.0)}) == pytest.approx(exact.cdf(2.0) / exact.cdf(100.0), rel=PART)
 
 
+def test_a_weibull_density_with_a_pole_is_drawn_by_inversion():
+    # this used to be refused, as if it were drawn under an envelope
+    weibull = S.Weibull(mf.Observable("x", 0.0, 10.0), *parameters(0.6, 2.0))
+    drawn = mf.generate(weibull, 2000, seed=1)["x"]
+    assert stats.kstest(drawn, weibull.cdf).pvalue > 1e-4
+
+
 # ------------------------------------------------------------------------- tails, and ranges without a peak
 
 

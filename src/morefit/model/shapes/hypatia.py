@@ -51,7 +51,7 @@ class Hypatia(Pdf):
         low, high = clipped(start, end, cuts[0], cuts[1])
         share = share_of(self.x)
         core = (high - low) * Op.EXP(self.log_core(low + (high - low) * share))
-        total = integral_over(core, [share], self.parameters)
+        total = integral_over(core, [share], self.parameters, self.given)
         for cut, side, n in ((cuts[0], 1, to_expr(self.n_left)), (cuts[1], -1, to_expr(self.n_right))):
             part = clipped(start, end, None, cut) if side > 0 else clipped(start, end, cut, None)
             near, far = mirrored(part) if side > 0 else part
