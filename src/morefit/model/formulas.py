@@ -12,7 +12,6 @@ from morefit.model.parameter import Parameter
 
 ASINH_SERIES = 13  # terms, in squares of z: the same below |z| = 1/4
 TINY = 1e-300  # instead of an area or a density that is nothing
-LARGEST_EXPONENT = 300.0  # of an exponential in an exponent: its derivatives times a density of zero are zero
 
 
 def exprel(z: Expr) -> Expr:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
-from morefit.model.formulas import LARGEST_EXPONENT
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -31,8 +30,7 @@ class GeneralisedNormal(Pdf):
     beta: Positive
 
     def density(self) -> Expr:
-        power = self.log_power((self.x - self.mu) / self.alpha)
-        return Op.EXP(-Op.EXP(Op.MIN(power, const(LARGEST_EXPONENT))))
+        return Op.EXP(-Op.EXP(self.log_power((self.x - self.mu) / self.alpha)))
 
     def log_power(self, z: Expr) -> Expr:
         """Return the logarithm of the size of z to the power beta; derivatives at the peak itself are those next to it."""

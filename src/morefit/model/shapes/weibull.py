@@ -7,7 +7,7 @@ from math import inf
 
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Positive
-from morefit.model.formulas import LARGEST_EXPONENT, TINY
+from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -30,7 +30,7 @@ class Weibull(Pdf):
 
     def density(self) -> Expr:
         u, shape = Op.LOG(self.x / self.scale), to_expr(self.shape)
-        return Op.EXP((shape - 1) * u - Op.EXP(Op.MIN(shape * u, const(LARGEST_EXPONENT))))
+        return Op.EXP((shape - 1) * u - Op.EXP(shape * u))
 
     def ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Return u**k at one end, and how much it grows to the other; exact for ends close to each other."""
