@@ -221,6 +221,8 @@ def test_the_distribution_of_a_narrow_peak_has_the_tail_that_an_edge_cuts_off():
     peak = S.StudentT(X, *parameters(6.0, 3.6e-5, 1e9))
     points = 6.0 - 3.6e-5 * np.array([2.0, 1.0])
     assert peak.cdf(points) == pytest.approx(special.ndtr([-2.0, -1.0]), abs=1e-7)
+    many = np.linspace(-2.0, 2.0, 600)  # more than are looked at one by one
+    assert peak.cdf(6.0 + 3.6e-5 * many) == pytest.approx(special.ndtr(many), abs=1e-7)
 
 
 def test_a_steep_threshold_at_the_end_of_the_range_is_integrated():

@@ -127,10 +127,16 @@ def contain(boxes: Boxes, places: Array) -> NDArray[np.bool_]:
 
 
 def with_edges(domain: Domain, places: Array) -> Array:
-    """Return places and, along one axis, its edges: next to one may be the tail of a peak on its other side."""
-    axis, *others = domain.axes
-    edges = () if others or len(axis.edges) > MAX_PLACES[1] else axis.edges
-    return np.concatenate([places.reshape(-1, len(domain.axes)), np.reshape(edges, (-1, len(domain.axes)))])
+    """Return places and, along one axis, its edges: next to one may be the tail of a peak on its other side.
+
+    Of many edges, those between which most room is.
+    """
+    if len(domain.axes) > 1:
+        return places
+    edges = np.array(domain.axes[0].edges)
+    widest = np.sort(np.argsort(-np.diff(edges), kind="stable")[: MAX_PLACES[1] // 2])
+    ends = np.unique(edges[np.concatenate([widest, widest + 1])])
+    return np.concatenate([places.reshape(-1, 1), ends[:, None]])
 
 
 def to_cube(domain: Domain, places: Array, power: int) -> Array:
