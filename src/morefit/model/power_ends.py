@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 
 from morefit.expr import Expr, Op, where
-from morefit.model.formulas import exprel, log1prel
+from morefit.model.formulas import exprel, limits_of, log1prel
 from morefit.model.observable import Observable
-from morefit.model.parameter import Parameter
 
 Factor = Callable[[Expr], Expr]
 
@@ -21,7 +19,7 @@ def along_power(power: Expr, near: Expr, far: Expr, factor: Factor, share: Expr)
     """
     u = near + (far - near) * share
     straight = (far - near) * Op.EXP(power * Op.LOG(u)) * factor(u)
-    if lowest(power) >= 0:
+    if limits_of(power)[0] >= 0:
         return straight
     bent = of_negative_power(power + 1, near, far, factor, share)
     return where(power < 0, bent, straight)
@@ -43,14 +41,6 @@ def of_negative_power(k: Expr, near: Expr, far: Expr, factor: Factor, share: Exp
         Op.LOG(where(close, 1, level)) / where(close, 1, k),
     )
     return Op.EXP(k * Op.LOG(far)) * span * factor(far * Op.EXP(inverse))
-
-
-def lowest(quantity: Expr) -> float:
-    """Return the least value of a quantity that its limits allow; minus infinity if unknown."""
-    if quantity.op is Op.CONST:
-        return quantity.number
-    value = quantity.value
-    return value.low if isinstance(value, Parameter) and not value.blind else -inf
 
 
 def share_of(x: Observable) -> Observable:

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import ONE, Expr, Op, Table, const, lookup, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.formulas import limits_of
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
@@ -175,13 +176,21 @@ class Moyal(Pdf):
     def density(self) -> Expr:
         """Return it in units of what it is at the peak, or at the end of a range far below that."""
         u = self.below(self.x.expr)
+        if not self.may_be_far():
+            return Op.EXP(0.5 * (u - Op.EXP(u)))
         return Op.EXP(0.5 * (u - self.steepness() * Op.EXPM1(u)))
 
     def below(self, x: Expr) -> Expr:
         """Return the distance from there, in widths."""
         return (where(self.is_far(), self.x.high, self.mu) - x) / to_expr(self.sigma)
 
+    def may_be_far(self) -> bool:
+        """Return whether limits allow a range far below the peak."""
+        return self.x.high - limits_of(self.mu)[1] < TAIL * limits_of(self.sigma)[0]
+
     def is_far(self) -> Expr:
+        if not self.may_be_far():
+            return ZERO
         return (self.x.high - to_expr(self.mu)) / to_expr(self.sigma) < TAIL
 
     def steepness(self) -> Expr:
@@ -194,8 +203,10 @@ class Moyal(Pdf):
         return Core(ONE, *ends)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        near = 2 * math.exp(0.5) * to_expr(self.sigma) * self.core(low, high).area
-        return where(self.is_far(), self.up_to(high) - self.up_to(low), near)
+        near = 2 * to_expr(self.sigma) * self.core(low, high).area
+        if not self.may_be_far():
+            return near
+        return where(self.is_far(), self.up_to(high) - self.up_to(low), math.exp(0.5) * near)
 
     def up_to(self, x: Expr) -> Expr:
         """Return the integral up to x, far below the peak: the series of the Gaussian's tail from exp(-z / 2) on."""
