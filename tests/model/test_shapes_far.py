@@ -256,3 +256,11 @@ def test_the_ends_of_a_square_are_not_differences_of_large_numbers():
     values = {"mu": 1e5, "sigma": 1e-6}
     reach = float(evaluate(high, values) - evaluate(low, values))
     assert reach == pytest.approx(2 * np.sqrt(2) * 1e-6, rel=1e-4)
+
+
+def test_a_numerical_integral_that_met_nothing_makes_a_density_not_a_number():
+    # it used to be infinite, and so were sums with it
+    x = mf.Observable("x", -1e300, 1e300)
+    peak = S.StudentT(x, *parameters(5.0, 1.0, 3.0))
+    assert np.isnan(peak.pdf(5.0))
+    assert np.isnan(mf.Sum([peak, mf.Uniform(x)], fractions=[0.5]).pdf(5.0))
