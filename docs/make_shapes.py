@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import morefit as mf
 from morefit.model.arguments import declared_arguments
@@ -84,14 +85,22 @@ def arguments(kind: type[mf.Pdf]) -> list[str]:
 
 def is_closed(kind: type[mf.Pdf]) -> bool:
     """Return whether a density has a formula for its integral over the whole range."""
-    return kind.integral is not mf.Pdf.integral and "integral_over" not in inspect.getsource(kind.integral)
+    return kind.integral is not mf.Pdf.integral and is_formula(kind.integral)
+
+
+def is_formula(integral: Any) -> bool:
+    """Return whether a method does not integrate numerically."""
+    return "integral_over" not in inspect.getsource(integral)
 
 
 def how(kind: type[mf.Pdf]) -> str:
     """Return how a density is integrated and drawn, as the methods that it overrides tell."""
     whole = "in closed form over the whole range, else by quadrature"
     integral = whole if is_closed(kind) else "by quadrature"
-    integral = "in closed form" if kind.integral_between is not mf.Pdf.integral_between else integral
+    between = kind.integral_between
+    integral = (
+        "in closed form" if between is not mf.Pdf.integral_between and is_formula(between) else integral
+    )
     drawn = "by inversion" if kind.quantile is not mf.Pdf.quantile else "under an envelope"
     drawn = drawn if kind.recipe is mf.Pdf.recipe else "by a transformation of normal numbers"
     return f"Integrated {integral}, drawn {drawn}."

@@ -30,6 +30,7 @@ RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less 
 RESOLVED_SINGULAR = (
     1e-10  # where the coefficients do not fall geometrically, so that the error is no square of them
 )
+REACH = 40.0  # widths of a peak outside of the range: nothing is left of it inside
 GROWTH = 3.0  # of those coefficients, after which boxes are made anew
 COARSE = 1.5  # widths of a peak that a box may have in any case
 COARSER = 1.5  # growth of that, after which boxes are made anew
@@ -106,6 +107,7 @@ class Reading:
     value: Array  # (rows,) of the integrand
     contrast: Array  # (rows,) relative to it
     coarseness: Array  # (rows, places) widths of the boxes around them, in units of the width of a peak there
+    tails: Array  # (rows, places) the same of boxes at an end of the range, next to which a peak lies outside
 
     @classmethod
     def of(cls, out: Array, integral: Integral, boxes: Boxes) -> Reading:
@@ -117,8 +119,14 @@ class Reading:
             narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
             coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
+            low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
+            ends = np.clip(places, low, high)
+            beyond = boxes.widths_at(ends).reshape(narrowness.shape) * narrowness
+            distance = np.abs(ends - places).reshape(narrowness.shape) * narrowness
         coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
-        return cls(value, contrast, coarse.max(axis=2, initial=0.0))
+        near = (0 < distance) & (distance < REACH) & np.isfinite(beyond) & (axes == 1)
+        tails = np.where(near, beyond, 0.0)[:, :MAX_PROBES]
+        return cls(value, contrast, coarse.max(axis=2, initial=0.0), tails.max(axis=2, initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +137,7 @@ class Made:
     adapted: Adapted
     contrast: float
     coarseness: Array  # (places,)
+    tails: Array  # (places,)
     scanned: Array  # (zeros,) widths of the boxes around zeros of sums that no formula gives, if a narrow peak is there
 
     def has_lost(self, widths: Array) -> bool:
@@ -252,8 +261,9 @@ class FollowedIntegral:
         made = self.shared.made[self.key]
         reading = Reading.of(out, self.integral, made.adapted.boxes)
         with np.errstate(all="ignore"):
-            coarser = reading.coarseness / (COARSER * np.maximum(made.coarseness, COARSE))
-            worse = np.maximum(
+            coarser = np.hstack([reading.coarseness, reading.tails])
+            coarser /= COARSER * np.maximum(np.hstack([made.coarseness, made.tails]), COARSE)
+            worse = np.fmax(  # no node may be near a narrow peak: the contrast of nothing is not a number
                 reading.contrast / (GROWTH * max(made.contrast, self.floor)), coarser.max(axis=1, initial=0.0)
             )
         known = np.isfinite(reading.value) & np.isfinite(parameters).all(axis=1)
@@ -284,7 +294,9 @@ class FollowedIntegral:
         scanned = self.scan(adapted.boxes, rows[0]) if self.integral.is_scanned else np.empty(0)
         if not np.any(scanned <= SMALL_BOX):
             scanned = np.empty(0)
-        self.shared.made[self.key] = Made(joint, adapted, contrast, coarseness, scanned)
+        self.shared.made[self.key] = Made(
+            joint, adapted, contrast, coarseness, reading.tails.max(axis=0), scanned
+        )
         return True
 
     def scan(self, boxes: Boxes, row: Array) -> Array:

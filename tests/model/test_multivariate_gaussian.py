@@ -35,6 +35,19 @@ def test_a_pair_is_normalised_on_its_ranges(backend):
     np.testing.assert_allclose(density, expected, 1e-7)  # scipy integrates to 1e-8
 
 
+@pytest.mark.parametrize(("s", "w", "rest"), [(0.2, 4e-3, 1e-5), (1e-3, 1.0, 3e-4), (1e-3, 0.02, 0.5)])
+def test_narrow_and_highly_correlated_pairs_are_normalised(s, w, rest):
+    # these used to be up to a million times too large in silence: quadrature did not see all of a narrow ridge
+    r, root = 1 - rest, np.sqrt(rest * (2 - rest))
+    matrix = [[mf.Parameter("a", s**2), mf.Parameter("c", r * s * w)], [0, mf.Parameter("b", w**2)]]
+    matrix[1][0] = matrix[0][1]
+    ridge = mf.shapes.MultivariateGaussian(XS[:2], [0.5, 0.0], matrix)
+    inside = stats.norm.cdf(3, 0, w) - stats.norm.cdf(-3, 0, w)  # nothing lies outside of the other range
+    expected = 1 / (2 * np.pi * s * w * root * inside)
+    assert ridge.pdf({"x0": [0.5], "x1": [0.0]})[0] == pytest.approx(expected, rel=1e-9)
+    assert ridge.integrate({"x1": (-3.0, 0.0)}) == pytest.approx(0.5, rel=1e-6)
+
+
 def test_derivatives_are_those_of_finite_differences():
     nll = mf.Likelihood(PAIR, events(XS[:2], 20))
     at = np.array([0.3, 1.0, 0.6, 0.7])

@@ -21,6 +21,7 @@ SINGULAR_END = 1e-6  # of an axis
 # them; what is left then is a peak on a high background.
 SHARE = {1: 1.5, 2: 2.0, 3: 2.0}
 LEAST_SHARE, SMOOTH = 1.001, 2.0
+DIGITS = 12  # of a place in the unit cube: places that differ by less are one
 DEPTH = 20  # halvings around a place where a narrow peak may hide
 MAX_PLACES = {1: 400, 2: 24, 3: 12}  # at which peaks are looked for
 
@@ -44,7 +45,7 @@ def adapt(
     best = min(tried, key=lambda adapted: adapted.rank(tolerance))
     if singular:
         best = check_ends(measure, best, tolerance, max_boxes)
-    inside = to_cube(domain, places, best.boxes.power)
+    inside = to_cube(domain, with_edges(domain, places), best.boxes.power)
     for place in inside[hiding(measure, best, inside, tolerance)] if len(inside) else ():
         best = look_closer(measure, best, place, tolerance)
     return best
@@ -85,7 +86,7 @@ def near_end(boxes: Boxes, low: float, high: float) -> Boxes:
 def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: float) -> Adapted:
     """Cut the boxes around a place ever closer, and keep that if it finds something that they missed."""
     boxes, max_boxes = adapted.boxes, MAX_BOXES[len(adapted.boxes.domain.axes)]
-    around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
+    around = contain(boxes, place[None])[0]
     near = boxes.replaced(boxes.low[around], boxes.high[around])
     sizes = np.abs(adapted.totals)
     closer = refine(measure, cut_around(near, place), tolerance, max_boxes, sizes)
@@ -103,7 +104,7 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
 def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) -> NDArray[np.bool_]:
     """Return around which places (points, axes) ever smaller boxes hold more than their share of the next larger one."""
     boxes, axes = adapted.boxes, places.shape[1]
-    around = np.all((boxes.low <= places[:, None]) & (places[:, None] <= boxes.high), axis=2)
+    around = contain(boxes, places)
     low = np.where(around[..., None], boxes.low, np.inf).min(axis=1)
     high = np.where(around[..., None], boxes.high, -np.inf).max(axis=1)
     parts = 0.5 ** np.arange(1, DEPTH + 1)[:, None]
@@ -112,9 +113,30 @@ def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) 
     nested = nested.reshape(len(places), DEPTH, -1)
     shares = np.abs(np.concatenate([(around @ measure(boxes))[:, None], nested], axis=1))
     share = np.minimum(SHARE[axes], np.maximum(LEAST_SHARE, 1 + SMOOTH * parts))
-    larger, smaller = share * 0.5**axes * shares[:, :-1], shares[:, 1:]
-    more = (smaller > larger) & (smaller > tolerance * np.abs(adapted.totals))
+    fair, smaller = 0.5**axes * shares[:, :-1], shares[:, 1:]
+    more = (smaller > share * fair) & (smaller > tolerance * np.abs(adapted.totals))
+    if axes == 1:  # a step next to an edge leaves a box less than its share
+        more |= (smaller * share < fair) & (fair > tolerance * np.abs(adapted.totals))
     return np.asarray(more.any(axis=(1, 2)) | ~np.isfinite(shares).all(axis=(1, 2)))
+
+
+def contain(boxes: Boxes, places: Array) -> NDArray[np.bool_]:
+    """Return which boxes (places, boxes) have a place inside or at an edge, which is not the rounded place itself."""
+    place, rounding = places[:, None], 10.0**-DIGITS
+    return np.asarray(np.all((boxes.low - rounding <= place) & (place <= boxes.high + rounding), axis=2))
+
+
+def with_edges(domain: Domain, places: Array) -> Array:
+    """Return places and, along one axis, its edges: next to one may be the tail of a peak on its other side.
+
+    Of many edges, those between which most room is.
+    """
+    if len(domain.axes) > 1:
+        return places
+    edges = np.array(domain.axes[0].edges)
+    widest = np.sort(np.argsort(-np.diff(edges), kind="stable")[: MAX_PLACES[1] // 2])
+    ends = np.unique(edges[np.concatenate([widest, widest + 1])])
+    return np.concatenate([places.reshape(-1, 1), ends[:, None]])
 
 
 def to_cube(domain: Domain, places: Array, power: int) -> Array:
@@ -126,7 +148,7 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
     unit = (places - low) / (high - low)
     ends = np.array([SINGULAR_END if axis.singular else 0.0 for axis in domain.axes])  # powers look there
     inside = np.all((unit >= ends) & (unit <= 1), axis=1)
-    cube = np.round(unit[inside] ** powers, 12)
+    cube = np.round(unit[inside] ** powers, DIGITS)
     _, first = np.unique(cube, axis=0, return_index=True)
     return np.asarray(cube[np.sort(first)])  # the likeliest first
 
@@ -137,7 +159,7 @@ def cut_around(boxes: Boxes, place: Array) -> Boxes:
     while np.any(boxes.high - boxes.low > 2.0**-DEPTH):
         for axis in range(len(boxes.domain.axes)):
             boxes = boxes.halved(np.full(len(boxes), axis))
-        around = np.all((boxes.low <= place) & (place <= boxes.high), axis=1)
+        around = contain(boxes, place[None])[0]
         far.append(boxes.replaced(boxes.low[~around], boxes.high[~around]))
         boxes = boxes.replaced(boxes.low[around], boxes.high[around])
     far.append(boxes)

@@ -46,6 +46,7 @@ NODES = (2, 4, 8)  # in each part of a bin; as few as are enough
 FEW_ROWS = 256  # that tell how many nodes are enough
 MIN_PARTS = 128  # of all bins together
 GOOD_NODES, WORST_NODES = 1e-8, 1e-6  # errors relative to the largest bin, by twice as many parts
+WRONG_SUM = 1e-6  # by which the probabilities of all bins differ from one: an integral missed something
 Values = Mapping[str, float]
 
 
@@ -82,6 +83,11 @@ class Bins:
     def others(self, pdf: Pdf) -> tuple[Observable, ...]:
         """Return the other observables of a density, on the ranges of the box."""
         return tuple(o.within(self.box) for o in pdf.drawn if o.name != self.x.name)
+
+    def cover(self, pdf: Pdf) -> bool:
+        """Return whether a density has no events outside of the bins."""
+        inside = {**self.box, self.x.name: (self.span.low, self.span.high)}
+        return all(inside.get(o.name, (o.low, o.high)) == (o.low, o.high) for o in pdf.drawn)
 
     def touching(self, points: Sequence[float]) -> list[int]:
         """Return the numbers of the bins that some points lie in, or at the edge of."""
@@ -228,16 +234,19 @@ def area_by_nodes(density: Expr, x: Observable, nodes: int) -> Expr:
 
 def by_quadrature(pdf: Pdf, bins: Bins, values: Values) -> Array:
     """Integrate a normalised density over the bins, the other observables first: term by term if that works."""
-    x, others = bins.x, bins.others(pdf)
-    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
-    density = substitute(pdf.density(), known)
+    x = bins.x
+    formula, others = pdf.partly_integrated(x, bins.others(pdf))
+    density = substitute(formula, {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, formula)})
     projected = integral_out(density, (x,), others) if others else None
     if projected is not None:
         density, others = projected, ()
     if len(others) >= MAX_AXES:
         raise unresolved(pdf, x)
-    probabilities = integrate_bins(pdf, density, bins, others)
-    return probabilities / float(evaluate(normalised_integral(pdf), values))
+    areas = integrate_bins(pdf, density, bins, others)
+    probabilities = areas / float(evaluate(normalised_integral(pdf), values))
+    if bins.cover(pdf) and abs(probabilities.sum() - 1) > WRONG_SUM:
+        raise unresolved(pdf, x)
+    return probabilities
 
 
 def integrate_bins(pdf: Pdf, density: Expr, bins: Bins, others: tuple[Observable, ...]) -> Array:

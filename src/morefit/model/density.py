@@ -77,7 +77,7 @@ def projected_density(pdf: Pdf, remaining: tuple[Observable, ...], region: Regio
     """
     dropped = [o for o in pdf.observables if o.name not in {one.name for one in remaining}]
     own = list(boxes(part_of(region, dropped)))
-    parts = [integral_out(pdf.density(), remaining, [o.within(box) for o in dropped]) for box in own]
+    parts = [integrated(pdf, remaining, tuple(o.within(box) for o in dropped)) for box in own]
     if len(dropped) == 1 and any(part is None for part in parts):
         parts = [
             integral_over(pdf.density(), [dropped[0].within(box)], pdf.parameters, remaining) for box in own
@@ -90,3 +90,12 @@ def projected_density(pdf: Pdf, remaining: tuple[Observable, ...], region: Regio
         )
     area = add_all(*(pdf.integral() * pdf.probability(box) for box in own))
     return Density(add_all(*known), remaining, integral=area)
+
+
+def integrated(pdf: Pdf, remaining: tuple[Observable, ...], dropped: tuple[Observable, ...]) -> Expr | None:
+    """Return a density integrated over some of its observables, if there is a formula."""
+    first, *others = remaining
+    formula, left = pdf.partly_integrated(first, (*others, *dropped))
+    if left == tuple(others):
+        return formula
+    return integral_out(pdf.density(), remaining, dropped)

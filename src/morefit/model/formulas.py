@@ -54,6 +54,14 @@ def is_wide(low: Expr, high: Expr, sigma: Expr) -> bool:
     return low.op is high.op is Op.CONST and high.number - low.number >= 2 * WIDE * largest(sigma)
 
 
+def limits_of(value: Operand) -> tuple[float, float]:
+    """Return between which numbers a parameter, an observable or a number lies; anything if unknown."""
+    expr = to_expr(value)
+    if isinstance(expr.value, Parameter | Observable) and not getattr(expr.value, "blind", None):
+        return expr.value.low, expr.value.high
+    return (expr.number, expr.number) if expr.op is Op.CONST else (-math.inf, math.inf)
+
+
 def largest(value: Operand) -> float:
     """Return how large a quantity can get in size, as limits and ranges have it; infinite if unknown."""
     expr = to_expr(value)

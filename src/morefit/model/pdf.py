@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves
+from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves, toposort, where
 from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
 from morefit.model.conditional import accept_conditional, conditional_integral
 from morefit.model.evaluation import Values, evaluator
@@ -165,6 +165,12 @@ class Pdf(ABC):
         fixed = [Parameter(p.name, values[p.name], fixed=True) for p in self.parameters] if values else []
         return integral_over_all(self.density(), inside, fixed or self.parameters)
 
+    def partly_integrated(
+        self, x: Observable, others: tuple[Observable, ...]
+    ) -> tuple[Expr, tuple[Observable, ...]]:
+        """Return the density integrated over some other observables than x, if there is a formula, and those that are left."""
+        return self.density(), others
+
     def region(self) -> Region:
         """Return the ranges that the density is restricted to, by observable; others have their whole range."""
         return {}
@@ -222,8 +228,12 @@ class Pdf(ABC):
         """
         density, integral = self.density(), self.integral()
         if density.op is not Op.EXP or density.args[0].op is not Op.WHERE or leaves(Op.COLUMN, integral):
-            return density / integral
-        return Op.EXP(density.args[0] - Op.LOG(integral))
+            numerical = any(node.op is Op.INTEGRAL for node in toposort(integral, enter_integrals=False))
+            # no node may have met a density: it is not a number then, not infinite
+            return density / (
+                where(abs(integral) > 0, integral, Op.LOG(const(-1))) if numerical else integral
+            )
+        return Op.EXP(density.args[0] - Op.LOG(where(integral > 0, integral, -1)))
 
     def log_normalised(self) -> Expr:
         """Return the logarithm of the normalised density."""

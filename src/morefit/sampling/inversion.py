@@ -56,7 +56,9 @@ def check_quantile(quantile: Expr, density: Expr, x: Observable, rises: bool) ->
     between = np.linspace(0, 1, CHECKS)[1:-1]
     points = np.broadcast_to(evaluate_plainly(quantile, {PROBABILITY.name: between}), between.shape)
     tried = np.concatenate([np.linspace(x.low, x.high, CHECKS), np.clip(points, x.low, x.high)])
-    check_values(np.broadcast_to(evaluate(density, {x.name: tried}), tried.shape), {x.name: tried})
+    heights = np.broadcast_to(evaluate(density, {x.name: tried}), tried.shape)
+    bounded = ~np.isposinf(heights)  # inversion needs no bound
+    check_values(heights[bounded], {x.name: tried[bounded]})
     if not np.all(np.diff(points) >= 0) or (rises and not np.ptp(points) > 0):
         raise ModelError(
             f"density: cannot be drawn from, the inverse of its distribution in '{x.name}' is not a rising"

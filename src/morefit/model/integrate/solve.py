@@ -59,6 +59,9 @@ def solve_turns(zero: Expr, x: Expr, span: Span | None, choices: bool = True) ->
         within = nodes_with(left, {x})
         if left not in within:
             continue
+        if (pair := roots_of_square(left, right, x, within)) is not None:
+            solutions |= dict.fromkeys(pair)
+            continue
         coefficients = polynomial(left, x)
         if coefficients is not None:
             solutions |= dict.fromkeys(roots(difference(coefficients[0], right), coefficients[1:]))
@@ -162,6 +165,27 @@ def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
     slope, bend = rest
     middle = quotient(slope, product(const(-2), bend))
     half = apply(Op.SQRT, difference(square(middle), quotient(constant, bend)))
+    return [difference(middle, half), total(middle, half)]
+
+
+def roots_of_square(left: Expr, right: Expr, x: Expr, within: set[Expr]) -> list[Expr] | None:
+    """Return the zeros of a written square of a line, the smaller first; None if an expression is none.
+
+    Multiplied out, they would be the difference of two large numbers where the line is steep, as (x - mu) / sigma is.
+    """
+    while left.op in (Op.ADD, Op.MUL):
+        inner, outer = [a for a in left.args if a in within], [a for a in left.args if a not in within]
+        if len(inner) != 1:
+            return None
+        right = difference(right, total(*outer)) if left.op is Op.ADD else quotient(right, product(*outer))
+        left = inner[0]
+    if left.op is not Op.POW or left.args[1].op is not Op.CONST or left.args[1].number != 2:
+        return None
+    line = polynomial(left.args[0], x)
+    if line is None or len(line) != 2 or right is ZERO:
+        return None
+    middle = quotient(line[0], product(const(-1), line[1]))
+    half = apply(Op.SQRT, quotient(right, square(line[1])))
     return [difference(middle, half), total(middle, half)]
 
 

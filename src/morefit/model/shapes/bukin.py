@@ -65,8 +65,9 @@ class Bukin(Pdf):
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         c, low, high = self.constants(), self.distance(low), self.distance(high)
-        first, last = (c.stretched(clip(end, -c.left, c.right)) - c.tail for end in (low, high))
-        core = Op.EXP(0.5 * c.tail**2) / c.slope * normal_area(first, last, ONE)
+        middle = [clip(end, -c.left, c.right) for end in (low, high)]
+        first, last = (c.stretched(end) - c.tail for end in middle)
+        core = Op.EXP(0.5 * c.tail**2) / c.slope * if_any(middle, normal_area(first, last, ONE))
         zero = const(0)
         below = [Op.MAX(-c.left - end, zero) for end in (high, low)]
         above = [Op.MAX(end - c.right, zero) for end in (low, high)]
@@ -109,4 +110,9 @@ def tail_area(between: Sequence[Expr], growth: Expr, fall: Expr) -> Expr:
         rising = 0.5 * math.sqrt(math.pi) * Op.WOFZ_IMAG(root * y - shift, 0)
         bent = where(k > 0, rising, -0.5 * math.sqrt(math.pi) * Op.ERFCX(root * y + shift)) / root
         ends.append(height * where(straight, -series / where(straight, slope, 1), bent))
-    return ends[1] - ends[0]
+    return if_any(between, ends[1] - ends[0])
+
+
+def if_any(between: Sequence[Expr], area: Expr) -> Expr:
+    """Return the area of a piece, exactly zero if it is empty: rounding would be more than a far tail holds."""
+    return where(between[0] < between[1], area, 0)

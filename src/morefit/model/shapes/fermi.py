@@ -24,10 +24,7 @@ class Fermi(Pdf):
     width: NonZero
 
     def density(self) -> Expr:
-        # 1 / (1 + exp(z)) = exp(-z) / (1 + exp(-z)), whichever does not overflow
-        z = self.steps(self.x.expr)
-        small = Op.EXP(below_zero(z))
-        return where(z > 0, small, 1) / (1 + small)
+        return step(self.steps(self.x.expr))
 
     def steps(self, x: Expr) -> Expr:
         """Return the distance from the step, in widths."""
@@ -46,6 +43,12 @@ class Fermi(Pdf):
         return to_expr(self.mu) - to_expr(self.width) * (above + Op.LOG(-Op.EXPM1(-above)))
 
 
+def step(z: Expr) -> Expr:
+    """Return 1 / (1 + exp(z)) = exp(-z) / (1 + exp(-z)), whichever does not overflow."""
+    small = Op.EXP(below_zero(z))
+    return where(z > 0, small, 1) / (1 + small)
+
+
 def softplus(z: Expr) -> Expr:
     """Return log(1 + exp(z)), the integral of the step from -z on."""
     return where(z > 0, z, 0) + Op.LOG1P(Op.EXP(below_zero(z)))
@@ -58,5 +61,5 @@ def below_zero(z: Expr) -> Expr:
 
 def area(left: Expr, right: Expr) -> Expr:
     """Return the integral of the step in units of its width; exact for close ends and for far ones."""
-    close = -Op.LOG1P(Op.EXPM1(left - right) / (1 + Op.EXP(left)))
+    close = -Op.LOG1P(Op.EXPM1(left - right) * step(left))
     return where(right - left < 1, close, where(left > 0, close, softplus(-left) - softplus(-right)))

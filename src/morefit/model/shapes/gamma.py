@@ -60,6 +60,6 @@ def gamma_density(u: Expr, shape: Expr) -> Expr:
 
 def gamma_area(low: Expr, high: Expr, shape: Expr) -> Expr:
     """Return the integral of the gamma density of scale one, counted from the side on which less lies."""
-    low = Op.MAX(low, const(TINY))  # derivatives at zero itself are not numbers
-    below = Op.GAMMAINC(shape, high) - Op.GAMMAINC(shape, low)
-    return where(low > shape, Op.GAMMAINCC(shape, low) - Op.GAMMAINCC(shape, high), below)
+    start = Op.MAX(low, const(TINY))  # derivatives at zero itself are not numbers
+    below = Op.GAMMAINC(shape, high) - where(low > 0, Op.GAMMAINC(shape, start), 0)
+    return where(low > shape, Op.GAMMAINCC(shape, start) - Op.GAMMAINCC(shape, high), below)

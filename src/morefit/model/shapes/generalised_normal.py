@@ -9,7 +9,8 @@ from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
-CLOSE = 1e-16  # to the peak, in widths: the density is one there
+CLOSE = 1e-16  # to the peak, in widths: the density is one there,
+FLAT = 1e-18  # and where its exponent is less
 FARTHEST = 50.0  # in the logarithm of a power: nothing is left of the density from there on
 
 
@@ -42,15 +43,14 @@ class GeneralisedNormal(Pdf):
         left, right = (Op.EXP(Op.MIN(self.log_power(z), const(FARTHEST))) for z in ends)
         apart = ends[0] * ends[1] < 0  # the peak lies between
         near = Op.MIN(left, right)
-        sums = signed(Op.GAMMAINC(shape, right), ends[1], shape) - signed(
-            Op.GAMMAINC(shape, left), ends[0], shape
-        )
+        sums = self.from_peak(ends[1], right) - self.from_peak(ends[0], left)
         tails = abs(Op.GAMMAINCC(shape, left) - Op.GAMMAINCC(shape, right))
         whole = Op.EXP(Op.LGAMMA(1 + shape))
         return to_expr(self.alpha) * whole * where(apart, sums, where(near > shape, tails, sums))
 
-
-def signed(below: Expr, z: Expr, shape: Expr) -> Expr:
-    """Return the part of a half that lies between the peak and z, negative on the left."""
-    line = z / Op.EXP(Op.LGAMMA(1 + shape))
-    return where(abs(z) <= CLOSE, line, where(z < 0, -below, below))
+    def from_peak(self, z: Expr, power: Expr) -> Expr:
+        """Return the part of a half that lies between the peak and z, negative on the left; a line where the density is one."""
+        shape = 1 / to_expr(self.beta)
+        flat = (abs(z) <= CLOSE) | (power < FLAT)
+        below = Op.GAMMAINC(shape, where(flat, 1, power))
+        return where(flat, z / Op.EXP(Op.LGAMMA(1 + shape)), where(z < 0, -below, below))

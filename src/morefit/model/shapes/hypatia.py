@@ -9,6 +9,7 @@ from morefit.model.arguments import Number, Positive
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+from morefit.model.power_ends import share_of
 from morefit.model.segments import clipped, mirrored
 
 
@@ -48,15 +49,16 @@ class Hypatia(Pdf):
         start, end = (const(end) - self.mu for end in (self.x.low, self.x.high))
         cuts = -to_expr(self.a_left) * self.sigma, to_expr(self.a_right) * self.sigma
         low, high = clipped(start, end, cuts[0], cuts[1])
-        share = Observable.interned(f"share of {self.x.name}", 0.0, 1.0, "")
+        share = share_of(self.x)
         core = (high - low) * Op.EXP(self.log_core(low + (high - low) * share))
-        total = integral_over(core, [share], self.parameters)
+        total = integral_over(core, [share], self.parameters, self.given)
         for cut, side, n in ((cuts[0], 1, to_expr(self.n_left)), (cuts[1], -1, to_expr(self.n_right))):
             part = clipped(start, end, None, cut) if side > 0 else clipped(start, end, cut, None)
-            near, far = (side * cut + distance for distance in (mirrored(part) if side > 0 else part))
+            near, far = mirrored(part) if side > 0 else part
             growth = side * self.log_slope(cut) / n
-            ratio = 1 + growth * near
+            ratio = 1 + growth * (side * cut + near)
             height = Op.EXP(self.log_core(cut) - n * Op.LOG(ratio))
+            # a width that is the difference of clipped ends is exactly zero where there is no tail
             total = total + height * Op.POWER_AREA(far - near, growth / ratio, n)
         return total
 

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import ONE, Expr, Op, Table, const, lookup, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.formulas import limits_of
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
@@ -153,6 +154,10 @@ def slope_of_v(rest: Array) -> Array:
 
 
 FARTHEST = 5.0  # in -z/2: the Gaussian in its exponential is zero from 4 on
+TAIL = -6.0  # the highest z of a range that is measured by what the density has there: soon that is no number
+SERIES = tuple(
+    (-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(11)
+)  # in exp(z): the next term is 3e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +174,28 @@ class Moyal(Pdf):
     sigma: Positive
 
     def density(self) -> Expr:
-        z = (self.x - self.mu) / self.sigma
-        return Op.EXP(-0.5 * (z + Op.EXP(-z)))
+        """Return it in units of what it is at the peak, or at the end of a range far below that."""
+        u = self.below(self.x.expr)
+        if not self.may_be_far():
+            return Op.EXP(0.5 * (u - Op.EXP(u)))
+        return Op.EXP(0.5 * (u - self.steepness() * Op.EXPM1(u)))
+
+    def below(self, x: Expr) -> Expr:
+        """Return the distance from there, in widths."""
+        return (where(self.is_far(), self.x.high, self.mu) - x) / to_expr(self.sigma)
+
+    def may_be_far(self) -> bool:
+        """Return whether limits allow a range far below the peak."""
+        return self.x.high - limits_of(self.mu)[1] < TAIL * limits_of(self.sigma)[0]
+
+    def is_far(self) -> Expr:
+        if not self.may_be_far():
+            return ZERO
+        return (self.x.high - to_expr(self.mu)) / to_expr(self.sigma) < TAIL
+
+    def steepness(self) -> Expr:
+        """Return exp(-z) there."""
+        return where(self.is_far(), Op.EXP((to_expr(self.mu) - self.x.high) / to_expr(self.sigma)), 1)
 
     def core(self, low: Expr, high: Expr) -> Core:
         """Return the Gaussian in exp(-z / 2), which falls with x."""
@@ -178,7 +203,19 @@ class Moyal(Pdf):
         return Core(ONE, *ends)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
-        return 2 * to_expr(self.sigma) * self.core(low, high).area
+        near = 2 * to_expr(self.sigma) * self.core(low, high).area
+        if not self.may_be_far():
+            return near
+        return where(self.is_far(), self.up_to(high) - self.up_to(low), math.exp(0.5) * near)
+
+    def up_to(self, x: Expr) -> Expr:
+        """Return the integral up to x, far below the peak: the series of the Gaussian's tail from exp(-z / 2) on."""
+        u, steepness = where(self.is_far(), self.below(x), 0), self.steepness()
+        less, series = Op.EXP(-u) / steepness, to_expr(SERIES[-1])
+        for coefficient in reversed(SERIES[:-1]):
+            series = series * less + coefficient
+        height = Op.EXP(-0.5 * (u + steepness * Op.EXPM1(u)))
+        return 2 * to_expr(self.sigma) / steepness * height * series
 
     def quantile(self, probability: Expr) -> Expr:
         core = self.core(const(self.x.low), const(self.x.high))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from morefit.expr import Expr, Op, const, to_expr
+from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
+
+FARTHEST = 100.0  # widths below the median: nothing is left of the density there, however wide it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,9 @@ class LogNormal(Pdf):
 
     def core(self, low: Expr, high: Expr) -> Core:
         """Return the Gaussian in the logarithm between two values of x."""
-        ends = (Op.LOG(Op.MAX(end, const(TINY))) - self.mu for end in (low, high))
-        return Core(to_expr(self.sigma), *ends)
+        sigma = to_expr(self.sigma)
+        first, last = (Op.LOG(Op.MAX(end, const(TINY))) - self.mu for end in (low, high))
+        return Core(sigma, where(low > 0, first, Op.MIN(first, -FARTHEST * sigma)), last)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return self.core(low, high).area

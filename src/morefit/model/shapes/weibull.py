@@ -37,6 +37,7 @@ class Weibull(Pdf):
         start, shape = Op.MAX(low, const(TINY)), to_expr(self.shape)
         logarithms = (shape * Op.LOG(end / self.scale) for end in (start, high))
         first, last = (Op.EXP(Op.MIN(u, const(FARTHEST))) for u in logarithms)
+        first = where(low > 0, first, 0)  # a small power of the smallest number is not small
         close = first * Op.EXPM1(shape * Op.LOG1P((high - start) / start))
         return first, where(2 * start > high, close, last - first)
 
