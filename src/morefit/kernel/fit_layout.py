@@ -49,8 +49,10 @@ class Fit(Record):
     end_covariance: Vector  # (n, n) there
     widest: float  # the parameter that the others widen most
     scan: float  # 0: none; 1: the end without a component is evaluated, then the places of its shape, from 2
-    shapes: float  # how many parameters have no effect without it
+    shapes: float  # how many parameters have no effect without it; 0.5 if it is not looked for elsewhere
     absent: float  # which parameter is its amount
+    refitted: float  # 1 if the others have moved since it is gone
+    without: Vector  # (n,) where they are
     shape: Vector  # (n,) 1 for parameters that have no effect without it
     score: Vector  # (places,) what it promises at each place,
     amount: Vector  # (places,) with so much of it

@@ -93,7 +93,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
     many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
-    pays = fit.thorough > 0.0 or (many and fit.shapes == 0.0)
+    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
