@@ -6,7 +6,7 @@ import pytest
 from driven_fits import EVERYWHERE, evaluate, minimise, new_fit, quadratic
 from morefit.kernel.fit_layout import PLACES
 from morefit.minimise.components import FINE, SCALES, WIDTHS, best_place, place_of, places, scan
-from morefit.minimise.newton_program import advance, begin_fit, returns
+from morefit.minimise.newton_program import advance, begin_fit, end_attempt, returns
 from morefit.minimise.starts import (
     MIDDLE,
     OPPOSITE,
@@ -59,6 +59,20 @@ def test_a_component_that_is_there_is_not_looked_for():
     fit, points = minimise(a_peak((3.0, 0.5, 3.0)), [2.0, 3.1, 0.0], [AMOUNT, PLACE, OTHER], starts=STARTS)
     assert (fit.status, fit.shapes, fit.starts) == (CONVERGED, 0, 0)
     assert all(x[0] > 0 for x in points)
+
+
+@pytest.mark.parametrize(("rough", "start", "wandered"), [(1.0, 7.0, 1), (0.0, 7.0, 0), (1.0, 3.5, 0)])
+def test_a_component_that_a_rough_way_led_far_away_is_looked_for_with_more_errors(rough, start, wandered):
+    """This used to be the end: a peak of four errors at the wrong place, 19 of the nll too high."""
+    fit = new_fit([4.0, start, 0.4], [AMOUNT, PLACE, OTHER], starts=STARTS)
+    value, gradient, hessian = a_peak((3.0, 0.5, 4.0), (7.0, 0.5, 6.0))(np.array([4.0, 3.0, 0.4]))
+    fit.x[:], fit.value, fit.rough, fit.steps = [4.0, 3.0, 0.4], value, rough, 20.0
+    fit.gradient[:], fit.hessian[:] = gradient, np.ravel(hessian)
+    fit.first_bend[:] = np.diagonal(hessian)
+    fit.status = CONVERGED
+    end_attempt(fit)
+    assert 2 < fit.end[0] / fit.end_error[0] < 6
+    assert (fit.wandered, fit.scan) == (wandered, wandered)
 
 
 def test_the_only_evaluation_of_a_parameter_that_is_no_amount_tells_so():

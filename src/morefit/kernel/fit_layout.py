@@ -43,6 +43,7 @@ class Fit(Record):
         float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
     )
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
+    wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none

@@ -23,10 +23,9 @@ from morefit.minimise.quadratic_model import (
 )
 from morefit.minimise.trust_region import accept, is_finite, move_within_limits, place
 
-ABSENT = 2.0  # errors: a component with so little may be elsewhere
-PRESENT = (
-    10.0  # of the value: a component without which it rises by more is not absent, however large its error
-)
+# errors: a component with so little may be elsewhere; one of a fit that wandered, with more
+ABSENT, LITTLE = 2.0, 6.0
+PRESENT = 15.0  # of the value: a component without which it rises by more is there, however large its error
 REST = 0.1  # of the value: the other parameters take a step if that promises more
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
 FINE = 10  # places with a narrow shape; those with a wide one follow
@@ -53,8 +52,9 @@ def begin_scan(fit: Fit) -> None:
 def next_amount(fit: Fit) -> None:
     """Put the next amount that may be none at its limit, to be evaluated; no scan goes on if there is none."""
     fit.scan = 0.0
+    most = LITTLE if fit.wandered > 0.0 else ABSENT
     for i in range(int(fit.absent) + 1, len(fit.x)):
-        if fit.scan == 0.0 and little(fit, i) <= ABSENT:
+        if fit.scan == 0.0 and little(fit, i) <= most:
             fit.absent = i
             fit.scan = 1.0
     fit.refitted = 0.0

@@ -28,6 +28,10 @@ VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger err
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
+ASTRAY, PART = (
+    5.0,
+    0.1,
+)  # errors, and of the way between limits: a rough way that leads so far was led by chance
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
@@ -68,6 +72,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
     nearest = UNKNOWN
     bent = 1.0
     fit.narrow = 0.0
+    fit.wandered = 0.0
     for i in range(n):
         before = fit.first_bend[i]
         after = fit.hessian[i * n + i]
@@ -79,6 +84,12 @@ def doubt(fit: Fit, minimum: bool) -> None:
         if room <= NEAR * fit.error[i]:
             nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
+        if (
+            fit.rough > 0.0
+            and far > ASTRAY
+            and abs(fit.x[i] - fit.start[i]) > PART * (fit.high[i] - fit.low[i])
+        ):
+            fit.wandered = 1.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
     fit.doubtful_end = 0.0
