@@ -117,7 +117,7 @@ def next_start(fit: Fit) -> int:
     if thorough:
         last = int(fit.max_starts)
     elif fit.shapes > 1.0:
-        kind = max(kind, MIRROR)
+        kind = max(kind, MIRROR if fit.doubtful_end >= 1.0 else PEAK)
         last = SOMEWHERE
     elif kind < MIRROR and most_promising(fit) >= 0:
         kind = max(kind, ASIDE)
