@@ -130,6 +130,9 @@ def next_start(fit: Fit) -> int:
         kind = max(kind, PEAK)
     else:
         last = ASIDE if fit.narrow > 0.0 and fit.returns < 1.0 + fit.rough else 0
+        if last == ASIDE and BEYOND <= kind <= SWAP and closest(fit) >= 0:
+            kind = SWAP
+            last = SWAP + 1
     if fit.shapes > 0.0 and not thorough:
         last = min(last, SOMEWHERE)
     if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
