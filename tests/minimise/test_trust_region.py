@@ -462,6 +462,19 @@ def test_a_narrow_end_is_tried_with_two_parameters_exchanged_if_that_can_be():
         assert tried == kinds
 
 
+def test_parameters_that_went_astray_start_again_where_they_did():
+    """This used to be the end of an oscillation whose frequency a rough way had moved: 11 of the nll too high."""
+    count = 9
+    fit = new_fit([0.5, 3.0] + [1.0] * (count - 2), [(0.0, 3.0)] + [(-9.0, 9.0)] * (count - 1), starts=STARTS)
+    fit.end[:], fit.end_error[:], fit.wandered = 2.0, 0.2, 1.0
+    fit.end[1] = 3.2
+    assert next_start(fit) == EARLY
+    other_start(fit, EARLY)
+    np.testing.assert_array_equal(fit.x, [0.5, 3.2] + [2.0] * (count - 2))
+    fit.starts = EARLY + 1.0
+    assert next_start(fit) == STARTS
+
+
 def test_another_start_that_promises_nothing_lower_is_given_up():
     fit, points = minimise(tilted_wells, [-0.3], [(-1.2, 3.0)], starts=STARTS)
     assert (fit.status, fit.starts > MIRROR) == (CONVERGED, True)

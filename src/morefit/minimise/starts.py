@@ -84,11 +84,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
         if room <= NEAR * fit.error[i]:
             nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
-        if (
-            fit.rough > 0.0
-            and far > ASTRAY
-            and abs(fit.x[i] - fit.start[i]) > PART * (fit.high[i] - fit.low[i])
-        ):
+        if fit.rough > 0.0 and is_astray(fit, i):
             fit.wandered = 1.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
@@ -99,6 +95,12 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 2.0
     elif nearest <= NEAR and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
+
+
+def is_astray(fit: Fit, i: int) -> bool:
+    """Return whether a parameter ended many errors from its start, and a part of the way between its limits."""
+    far = abs(fit.end[i] - fit.start[i])
+    return bool(0.0 < ASTRAY * fit.end_error[i] < far and far > PART * (fit.high[i] - fit.low[i]))
 
 
 def may_look(fit: Fit) -> bool:
@@ -116,6 +118,8 @@ def next_start(fit: Fit) -> int:
     last = ELSEWHERE if many else ELSEWHERE + int(fit.doubtful_end) - 1
     if thorough:
         last = int(fit.max_starts)
+    elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
+        last = BEYOND
     elif fit.shapes > 1.0:
         kind = max(kind, MIRROR if fit.doubtful_end >= 1.0 else PEAK)
         last = SOMEWHERE
@@ -153,7 +157,8 @@ def next_start(fit: Fit) -> int:
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it. From ASIDE on a loose parameter
+    EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it; after a rough way that led far
+    away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
     is put where another value promises most. MIRROR is half as far from the first start, on its other side. SWAP is the end,
     where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
@@ -173,7 +178,9 @@ def other_start(fit: Fit, kind: int) -> None:
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
         x = fit.end[i]
-        if kind <= MIRROR:
+        if kind == EARLY and fit.wandered > 0.0:
+            x = fit.start[i] if is_astray(fit, i) else fit.end[i]
+        elif kind <= MIRROR:
             x = (1.0 - way) * fit.start[i] + way * fit.end[i]
         elif OPPOSITE <= kind <= MIDDLE:
             x = another(fit, kind, i)
