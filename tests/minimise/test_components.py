@@ -5,8 +5,8 @@ import pytest
 
 from driven_fits import EVERYWHERE, evaluate, minimise, new_fit, quadratic
 from morefit.kernel.fit_layout import PLACES
-from morefit.minimise.components import FINE, WIDTHS, best_place, place_of, scan
-from morefit.minimise.newton_program import advance, begin_fit, returns
+from morefit.minimise.components import FINE, SCALES, WIDTHS, best_place, place_of, places, scan
+from morefit.minimise.newton_program import advance, begin_fit, end_attempt, returns
 from morefit.minimise.starts import (
     MIDDLE,
     OPPOSITE,
@@ -61,6 +61,20 @@ def test_a_component_that_is_there_is_not_looked_for():
     assert all(x[0] > 0 for x in points)
 
 
+@pytest.mark.parametrize(("rough", "start", "wandered"), [(1.0, 7.0, 1), (0.0, 7.0, 0), (1.0, 3.5, 0)])
+def test_a_component_that_a_rough_way_led_far_away_is_looked_for_with_more_errors(rough, start, wandered):
+    """This used to be the end: a peak of four errors at the wrong place, 19 of the nll too high."""
+    fit = new_fit([4.0, start, 0.4], [AMOUNT, PLACE, OTHER], starts=STARTS)
+    value, gradient, hessian = a_peak((3.0, 0.5, 4.0), (7.0, 0.5, 6.0))(np.array([4.0, 3.0, 0.4]))
+    fit.x[:], fit.value, fit.rough, fit.steps = [4.0, 3.0, 0.4], value, rough, 20.0
+    fit.gradient[:], fit.hessian[:] = gradient, np.ravel(hessian)
+    fit.first_bend[:] = np.diagonal(hessian)
+    fit.status = CONVERGED
+    end_attempt(fit)
+    assert 2 < fit.end[0] / fit.end_error[0] < 6
+    assert (fit.wandered, fit.scan) == (wandered, wandered)
+
+
 def test_the_only_evaluation_of_a_parameter_that_is_no_amount_tells_so():
     matrix = np.array([[1.0, 0.2], [0.2, 1.0]])
     function = lambda x: (0.5 * (x - 0.5) @ matrix @ (x - 0.5), matrix @ (x - 0.5), matrix)  # noqa: E731
@@ -69,6 +83,69 @@ def test_the_only_evaluation_of_a_parameter_that_is_no_amount_tells_so():
     assert len(points) == len(there) + 1
     np.testing.assert_array_equal(fit.x, one.x)
     assert (fit.shapes, fit.error[0], fit.value) == (0, one.error[0], one.value)
+
+
+def test_a_mean_whose_limits_begin_at_zero_is_no_amount():
+    """This used to be scanned, since nothing depends on it at the end, and the amount itself was not: 33 of the nll too high."""
+    peak = a_peak((7.0, 0.5, 3.0))
+
+    def function(x):
+        place, width, amount = x
+        value, gradient, hessian = peak([amount, place, 0.1 * amount])
+        off = width - 1.0
+        slope, bend = gradient[0] + 0.1 * off * off, hessian[0][0] - 0.04
+        by_place = hessian[1][0]
+        return (
+            value + 0.1 * amount * off * off,
+            [gradient[1], 0.2 * amount * off, slope],
+            [[hessian[1][1], 0.0, by_place], [0.0, 0.2 * amount, 0.2 * off], [by_place, 0.2 * off, bend]],
+        )
+
+    fit, points = minimise(function, [2.0, 0.5, 1.0], [(0.0, 10.0), WIDTH, AMOUNT], starts=STARTS)
+    assert (fit.status, fit.absent, fit.shapes) == (CONVERGED, 2, 2)
+    np.testing.assert_allclose(fit.x, [7.0, 1.0, 3.0], atol=1e-2)
+    assert sum(x[2] == 0.0 for x in points) >= PLACES
+
+
+def test_a_component_whose_error_others_make_is_not_looked_for():
+    """Only an amount times an efficiency is measured; this used to be scanned, as the amount is within two errors of none."""
+
+    def function(x):
+        amount, efficiency, place = x
+        off, pull, away = amount * efficiency - 10.0, (efficiency - 1.0) / 0.6, place - 3.0
+        return (
+            0.5 * off * off + 0.5 * pull * pull + 0.5 * amount * away * away,
+            [off * efficiency + 0.5 * away * away, off * amount + pull / 0.6, amount * away],
+            [
+                [efficiency * efficiency, off + amount * efficiency, away],
+                [off + amount * efficiency, amount * amount + 1 / 0.36, 0.0],
+                [away, 0.0, amount],
+            ],
+        )
+
+    fit, points = minimise(function, [9.0, 1.1, 3.1], [(0.0, 1e3), (0.1, 3.0), PLACE], starts=STARTS)
+    assert (fit.status, fit.shapes) == (CONVERGED, 0)
+    assert fit.x[0] < 2 * fit.error[0]
+    assert sum(x[0] == 0.0 for x in points) == 1
+
+
+def test_what_is_left_without_a_component_takes_its_place():
+    """Where only the sum of two amounts is measured, one of them is nothing, and the other has all."""
+    matrix, at = [[1.0, 1.0], [1.0, 1.0]], [4.0, 6.0]
+    fit, points = minimise(quadratic(matrix, at), [2.0, 3.0], [AMOUNT, AMOUNT], starts=STARTS)
+    without = [x for x in points if x.min() == 0.0]
+    np.testing.assert_allclose(without[:2], [[0.0, 10.0], [10.0, 0.0]])
+    assert fit.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_lifetimes_and_rates_are_scanned_by_factors():
+    fit = new_fit([1.0, 2.0, -1.0], [AMOUNT, (0.05, 20.0), (-16.0, 0.0)])
+    fit.shape[1] = 1.0
+    assert places(fit) == SCALES
+    np.testing.assert_allclose([place_of(fit, 1, k) for k in range(SCALES)], np.geomspace(20.0, 0.05, SCALES))
+    fit.shape[:] = 0.0, 0.0, 1.0
+    assert places(fit) == SCALES
+    np.testing.assert_allclose([place_of(fit, 2, k) for k in range(SCALES)], -16.0 * 0.5 ** np.arange(SCALES))
 
 
 def test_widths_are_scanned_between_the_logarithms_of_their_limits():

@@ -447,6 +447,34 @@ def test_a_narrow_end_is_left_for_points_on_the_way_to_it():
     )
 
 
+def test_a_narrow_end_is_tried_with_two_parameters_exchanged_if_that_can_be():
+    """Of two widths this used to be tried on the way and behind the end alone: 2 of the nll too high."""
+    for limits, kinds in (((0.1, 3.0), [EARLY, SWAP]), ((0.1, 4.0), [EARLY, BEYOND])):
+        fit = new_fit([1.0, 2.0], [(0.1, 3.0), limits], starts=STARTS)
+        fit.end[:], fit.end_error[:], fit.narrow, fit.rough = [0.5, 2.5], 0.3, 1.0, 1.0
+        tried = []
+        for returns in range(3):
+            fit.returns = returns
+            kind = next_start(fit)
+            if kind < STARTS:
+                tried.append(kind)
+                fit.starts = kind + 1.0
+        assert tried == kinds
+
+
+def test_parameters_that_went_astray_start_again_where_they_did():
+    """This used to be the end of an oscillation whose frequency a rough way had moved: 11 of the nll too high."""
+    count = 9
+    fit = new_fit([0.5, 3.0] + [1.0] * (count - 2), [(0.0, 3.0)] + [(-9.0, 9.0)] * (count - 1), starts=STARTS)
+    fit.end[:], fit.end_error[:], fit.wandered = 2.0, 0.2, 1.0
+    fit.end[1] = 3.2
+    assert next_start(fit) == EARLY
+    other_start(fit, EARLY)
+    np.testing.assert_array_equal(fit.x, [0.5, 3.2] + [2.0] * (count - 2))
+    fit.starts = EARLY + 1.0
+    assert next_start(fit) == STARTS
+
+
 def test_another_start_that_promises_nothing_lower_is_given_up():
     fit, points = minimise(tilted_wells, [-0.3], [(-1.2, 3.0)], starts=STARTS)
     assert (fit.status, fit.starts > MIRROR) == (CONVERGED, True)

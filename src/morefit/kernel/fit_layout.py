@@ -43,14 +43,17 @@ class Fit(Record):
         float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
     )
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
+    wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     end: Vector  # (n,) where the first start led
     end_error: Vector  # (n,) there, negative where there are none
     end_covariance: Vector  # (n, n) there
     widest: float  # the parameter that the others widen most
     scan: float  # 0: none; 1: the end without a component is evaluated, then the places of its shape, from 2
-    shapes: float  # how many parameters have no effect without it
+    shapes: float  # how many parameters have no effect without it; 0.5 if it is not looked for elsewhere
     absent: float  # which parameter is its amount
+    refitted: float  # 1 if the others have moved since it is gone
+    without: Vector  # (n,) where they are
     shape: Vector  # (n,) 1 for parameters that have no effect without it
     score: Vector  # (places,) what it promises at each place,
     amount: Vector  # (places,) with so much of it

@@ -1,9 +1,9 @@
 """Where a component that seems to be absent may be: a scan of its shape, one evaluation for each place.
 
-The amount of a component (a yield, a fraction) that ends within ABSENT errors of none is put there. Parameters that have no
-effect then are its shape, such as place and width of a peak. At some of their values the slope along the amount is
-evaluated: the square of its score is what the component promises at each place, and the best of them are starts. In the
-language of drivers (``kernel/program.py``).
+The amount of a component (a yield, a fraction) that ends within ABSENT errors of none is put there, and the other parameters
+take one Newton step. Parameters that have no effect then are its shape, such as place and width of a peak. At some of their
+values the slope along the amount is evaluated: the square of its score is what the component promises at each place, and the
+best of them are starts. In the language of drivers (``kernel/program.py``).
 """
 
 from __future__ import annotations
@@ -11,13 +11,27 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import PLACES, Fit
-from morefit.minimise.quadratic_model import UNKNOWN, WIDEST, own_error
-from morefit.minimise.trust_region import accept, is_finite
+from morefit.kernel.program import parallel
+from morefit.minimise.quadratic_model import (
+    UNKNOWN,
+    WIDEST,
+    find_free,
+    measure,
+    minimise_model,
+    own_error,
+    restrict,
+)
+from morefit.minimise.trust_region import accept, is_finite, move_within_limits, place
 
-ABSENT = 2.0  # errors: a component with so little may be elsewhere
+# errors: a component with so little may be elsewhere; one of a fit that wandered, with more
+ABSENT, LITTLE = 2.0, 6.0
+PRESENT = 15.0  # of the value: a component without which it rises by more is there, however large its error
+REST = 0.1  # of the value: the other parameters take a step if that promises more
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
 FINE = 10  # places with a narrow shape; those with a wide one follow
 WIDTHS = 4  # places where a width is the only parameter of the shape
+SCALES = 9  # places of a lifetime, whose limits differ by more than LONG times, or of a rate, which may be next to zero
+LONG = 100.0
 # times the lower limit, which is above zero: a parameter with more room is a width, if it is alone and if it is not
 SMALL_SCALE, SCALE = 2.0, 4.0
 MIN_SCORE = 2e-4  # of the value: a component that promises less is none
@@ -38,15 +52,30 @@ def begin_scan(fit: Fit) -> None:
 def next_amount(fit: Fit) -> None:
     """Put the next amount that may be none at its limit, to be evaluated; no scan goes on if there is none."""
     fit.scan = 0.0
+    most = LITTLE if fit.wandered > 0.0 else ABSENT
     for i in range(int(fit.absent) + 1, len(fit.x)):
-        if fit.scan == 0.0 and little(fit, i) <= ABSENT:
+        if fit.scan == 0.0 and little(fit, i) <= most:
             fit.absent = i
             fit.scan = 1.0
-    for i in range(len(fit.x)):
-        fit.trial[i] = fit.end[i]
+    fit.refitted = 0.0
     if fit.scan > 0.0:
-        i = int(fit.absent)
-        fit.trial[i] = none_of(fit, i)
+        leave(fit, int(fit.absent))
+
+
+def leave(fit: Fit, i: int) -> None:
+    """Put an amount at its limit, and the other parameters where the valley of the first end leads."""
+    n = len(fit.x)
+    for j in parallel(n):
+        fit.move[j] = 0.0
+        fit.x[j] = fit.best[j]
+        fit.gradient[j] = fit.best_gradient[j]
+        for k in range(n):
+            fit.hessian[j * n + k] = fit.best_hessian[j * n + k]
+    fit.move[i] = none_of(fit, i) - fit.end[i]
+    size = model_of_rest(fit)
+    move_within_limits(fit, size, fit.model_radius)
+    place(fit)
+    fit.trial[i] = none_of(fit, i)
 
 
 def little(fit: Fit, i: int) -> float:
@@ -69,20 +98,54 @@ def scan(fit: Fit) -> None:
     good = is_finite(fit)
     if fit.scan > 1.0:
         judge_place(fit, good)
-    elif good:
+    elif good and (fit.refitted == 0.0 or fit.new_value < fit.value):
         accept(fit)
+        refit_rest(fit)
+    elif fit.refitted > 0.0:
         leave_out(fit)
     else:
         next_amount(fit)
 
 
+def refit_rest(fit: Fit) -> None:
+    """Let the other parameters take a step now that the component is gone, unless it is not absent at all."""
+    for j in range(len(fit.x)):
+        fit.move[j] = 0.0
+    size = model_of_rest(fit)
+    lowest = fit.value - fit.model_edm if fit.bounded > 0.0 else fit.value
+    if lowest > fit.best_value + PRESENT:
+        next_amount(fit)
+    elif fit.bounded > 0.0 and fit.model_edm > REST and fit.refitted == 0.0:
+        move_within_limits(fit, size, fit.model_radius)
+        place(fit)
+        fit.refitted = 1.0
+    else:
+        leave_out(fit)
+
+
+def model_of_rest(fit: Fit) -> int:
+    """Minimise the quadratic model of the parameters that are free but for the amount, which has moved; return their number."""
+    measure(fit)
+    size = 0
+    for a in range(find_free(fit)):
+        if int(fit.free[a]) != int(fit.absent):
+            fit.free[size] = fit.free[a]
+            size += 1
+    restrict(fit, size)
+    minimise_model(fit, size, UNKNOWN)
+    return size
+
+
 def leave_out(fit: Fit) -> None:
     """Go to the first place of the shape of a component without which the derivatives are known, if it has any."""
+    for j in range(len(fit.x)):
+        fit.without[j] = fit.x[j]
     shapes = find_shape(fit)
-    fit.shapes = max(fit.shapes, 1.0 * shapes)
     if shapes == 0 or (shapes == 1 and little(fit, int(fit.absent)) > GONE):
+        fit.shapes = max(fit.shapes, 0.5 * shapes)
         next_amount(fit)
     else:
+        fit.shapes = 1.0 * shapes
         go_to_place(fit, 0)
 
 
@@ -103,17 +166,28 @@ def go_to_place(fit: Fit, k: int) -> None:
     fit.scan = k + 2.0 if k < places(fit) else 0.0
     i = int(fit.absent)
     for j in range(len(fit.x)):
-        fit.trial[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.end[j]
+        fit.trial[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.without[j]
     fit.trial[i] = none_of(fit, i)
 
 
 def find_shape(fit: Fit) -> int:
-    """Mark the parameters that have no effect without the component; return how many they are."""
+    """Mark the parameters that have no effect without the component; return how many they are.
+
+    Where there was some of it, those that had no effect before are not its own.
+    """
+    n = len(fit.x)
+    i = int(fit.absent)
+    gone = fit.end[i] == none_of(fit, i)
     shapes = 0
-    for j in range(len(fit.x)):
+    for j in range(n):
         fit.shape[j] = 0.0
-        curvature = abs(fit.hessian[j * len(fit.x) + j])
-        if j != int(fit.absent) and curvature * own_error(fit, j, WIDEST) * own_error(fit, j, WIDEST) < 0.5:
+        widest = own_error(fit, j, WIDEST)
+        before = abs(fit.best_hessian[j * n + j])  # at the end of the first start
+        if (
+            j != i
+            and abs(fit.hessian[j * n + j]) * widest * widest < 0.5
+            and (gone or before * widest * widest >= 0.5)
+        ):
             fit.shape[j] = 1.0
             shapes += 1
     return shapes
@@ -124,23 +198,36 @@ def is_width(fit: Fit, j: int, room: float) -> bool:
     return bool(fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j]))
 
 
+def is_rate(fit: Fit, j: int) -> bool:
+    """Return whether a parameter is negative, up to zero, as the slope of an exponential."""
+    return bool(isfinite(fit.low[j]) and fit.low[j] < 0.0 and fit.high[j] == 0.0)
+
+
 def places(fit: Fit) -> int:
     """Return at how many places a shape is looked for."""
     shapes = 0
-    widths = 0
+    only = 0
     for j in range(len(fit.x)):
         if fit.shape[j] > 0.0:
             shapes += 1
-            widths += 1 if is_width(fit, j, SMALL_SCALE) else 0
+            only = j
     if shapes > 1:
         return PLACES
-    return WIDTHS if widths == 1 else FINE
+    if is_width(fit, only, LONG) or is_rate(fit, only):
+        return SCALES
+    return WIDTHS if is_width(fit, only, SMALL_SCALE) else FINE
 
 
 def place_of(fit: Fit, j: int, k: int) -> float:
     """Return the value of a parameter of the shape at a place: evenly between its limits, or between their logarithms."""
     ratio = sqrt(fit.high[j] / fit.low[j]) if is_width(fit, j, SMALL_SCALE) else 1.0
     fourth = sqrt(ratio)
+    if places(fit) == SCALES:
+        part = 1.0 / sqrt(fourth) if ratio > 1.0 else 0.5
+        scale = fit.high[j] if ratio > 1.0 else fit.low[j]
+        for _ in range(k):
+            scale *= part
+        return float(scale)
     if places(fit) == WIDTHS:
         width = fit.low[j] if k == 0 else fit.high[j]
         if k == 1:

@@ -28,6 +28,10 @@ VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger err
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
+ASTRAY, PART = (
+    5.0,
+    0.1,
+)  # errors, and of the way between limits: a rough way that leads so far was led by chance
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
@@ -68,6 +72,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
     nearest = UNKNOWN
     bent = 1.0
     fit.narrow = 0.0
+    fit.wandered = 0.0
     for i in range(n):
         before = fit.first_bend[i]
         after = fit.hessian[i * n + i]
@@ -79,6 +84,8 @@ def doubt(fit: Fit, minimum: bool) -> None:
         if room <= NEAR * fit.error[i]:
             nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
+        if fit.rough > 0.0 and is_astray(fit, i):
+            fit.wandered = 1.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
     fit.doubtful_end = 0.0
@@ -90,10 +97,16 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
 
 
+def is_astray(fit: Fit, i: int) -> bool:
+    """Return whether a parameter ended many errors from its start, and a part of the way between its limits."""
+    far = abs(fit.end[i] - fit.start[i])
+    return bool(0.0 < ASTRAY * fit.end_error[i] < far and far > PART * (fit.high[i] - fit.low[i]))
+
+
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
     many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
-    pays = fit.thorough > 0.0 or (many and fit.shapes == 0.0)
+    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
@@ -105,8 +118,10 @@ def next_start(fit: Fit) -> int:
     last = ELSEWHERE if many else ELSEWHERE + int(fit.doubtful_end) - 1
     if thorough:
         last = int(fit.max_starts)
+    elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
+        last = BEYOND
     elif fit.shapes > 1.0:
-        kind = max(kind, MIRROR)
+        kind = max(kind, MIRROR if fit.doubtful_end >= 1.0 else PEAK)
         last = SOMEWHERE
     elif kind < MIRROR and most_promising(fit) >= 0:
         kind = max(kind, ASIDE)
@@ -119,6 +134,9 @@ def next_start(fit: Fit) -> int:
         kind = max(kind, PEAK)
     else:
         last = ASIDE if fit.narrow > 0.0 and fit.returns < 1.0 + fit.rough else 0
+        if last == ASIDE and BEYOND <= kind <= SWAP and closest(fit) >= 0:
+            kind = SWAP
+            last = SWAP + 1
     if fit.shapes > 0.0 and not thorough:
         last = min(last, SOMEWHERE)
     if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
@@ -139,7 +157,8 @@ def next_start(fit: Fit) -> int:
 def other_start(fit: Fit, kind: int) -> None:
     """Choose another start.
 
-    EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it. From ASIDE on a loose parameter
+    EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it; after a rough way that led far
+    away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
     is put where another value promises most. MIRROR is half as far from the first start, on its other side. SWAP is the end,
     where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
@@ -159,7 +178,9 @@ def other_start(fit: Fit, kind: int) -> None:
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
         x = fit.end[i]
-        if kind <= MIRROR:
+        if kind == EARLY and fit.wandered > 0.0:
+            x = fit.start[i] if is_astray(fit, i) else fit.end[i]
+        elif kind <= MIRROR:
             x = (1.0 - way) * fit.start[i] + way * fit.end[i]
         elif OPPOSITE <= kind <= MIDDLE:
             x = another(fit, kind, i)

@@ -153,7 +153,7 @@ def integral_to_check(density: Expr, observables: Sequence[Observable], points: 
             cube.integrate(x)
         else:
             places.insert(0, columns[x.name])
-            cube.keep(x)
+            cube.keep(x, edges=edges)
     return cube.integral(), np.column_stack(places)
 
 
@@ -298,9 +298,10 @@ class Cube:
         self.axes.insert(0, Axis(name, tuple(k / count for k in range(count + 1))))
         self.mapped.add(column(name))
 
-    def keep(self, x: Observable, cuts: Sequence[float] = ()) -> None:
+    def keep(self, x: Observable, cuts: Sequence[float] = (), edges: Edges | None = None) -> None:
         """Leave the next observable as it is; no box reaches over its kinks, nor over further cuts."""
-        edges = Edges(x, self.body, self.mapped, self.points)
+        if edges is None:
+            edges = Edges(x, self.body, self.mapped, self.points)
         inner = {e for e in (*edges.fixed, *cuts) if x.low < e < x.high}
         self.hidden |= edges.hidden
         number = self.dimensions - 1 - len(self.axes)
