@@ -160,6 +160,7 @@ def bootstrap(
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
     term = as_likelihood(NAME, likelihood, data)
     best = best_fit(NAME, term, best)
+    term = term.for_limits(best.limits)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
 
     def work(first: int, stop: int, report: Report) -> Work[Bootstrap]:

@@ -26,6 +26,8 @@ from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColu
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
+from morefit.model.replace import Replacement
+from morefit.model.wider import Changed, depends_on_limits
 from morefit.targets import Backend
 from morefit.text.arguments import in_sentences
 
@@ -53,6 +55,7 @@ class BinnedLikelihood(CountsLikelihood):
     """
 
     model: BinnedModel
+    follows_limits: ClassVar[bool] = True
 
     @in_sentences
     def __init__(
@@ -84,6 +87,17 @@ class BinnedLikelihood(CountsLikelihood):
             )
         own, columns = BinnedModel.of(model, bins, statistic, flow)
         self.set_up_table(own, columns, constraints, backend)
+
+    def depends_on_limits(self, wider: Changed) -> bool:
+        return depends_on_limits(self.model.source, wider)
+
+    def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
+        old = self.model
+        bins = BinContents(old.edges, self.counts, self.variances)
+        model, columns = BinnedModel.of(change(old.source), bins, old.statistic, old.flow)
+        return model, build(
+            {c.name: np.asarray(columns[c.name], np.float64) for c in model.table}, None, None
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:

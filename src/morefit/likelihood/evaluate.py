@@ -21,6 +21,7 @@ from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model, simulations
 from morefit.model.region import boxes, named_observable
+from morefit.model.wider import for_values
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
@@ -36,13 +37,14 @@ class CompiledEvaluator:
 
     def pdf(self, model: Pdf, data: object, values: Values, backend: str | Backend) -> Array:
         """Return the normalised density of each event, in the shape of the data if they are an array."""
+        model = for_values(model, values_of(model, values))
         return per_event(model, model.normalised(), data, values, backend)
 
     def derivative(
         self, model: Pdf, data: object, by: object, order: int, values: Values, backend: str | Backend
     ) -> Array:
         """Return a derivative of the normalised density of each event, by an observable or a parameter."""
-        check_model(model)
+        model = for_values(model, values_of(model, values))
         leaves = {o.name: o.expr for o in model.observables} | {p.name: p.symbol for p in model.parameters}
         name = name_of(by)
         if name not in leaves:
@@ -57,6 +59,7 @@ class CompiledEvaluator:
     ) -> Array:
         """Return the probability of values up to each x, in the shape of x."""
         known = values_of(model, values)
+        model = for_values(model, known)
         if len(model.drawn) > 1:
             names = ", ".join(f"'{o.name}'" for o in model.drawn)
             raise ModelError(f"model: a cdf is a function of one observable, got {names}; use integrate")
@@ -79,6 +82,7 @@ class CompiledEvaluator:
     ) -> float:
         """Return the probability of a region, the mean of those of all rows that a conditional model is given."""
         known, region = values_of(model, values), region_in(model, ranges)
+        model = for_values(model, known)
         for name in region:
             check_drawn(model, name)
         rows = None

@@ -140,6 +140,7 @@ def batch_of(
     done: Callable[[int], None] = lambda _: None,
 ) -> Batch:
     """Return the minimiser of the data of a likelihood from rows of all parameters, some of which float."""
+    likelihood = likelihood.for_limits(best.limits)
     return Batch(
         likelihood=likelihood,
         data=likelihood.own_data(),

@@ -95,6 +95,8 @@ def fit(
         check_data(likelihood)
         check_constrained(likelihood.parts, (p for way in ways for p in way.model.parameters))
         problem = make_problem(likelihood, start, fixed, limits)
+        if (spanning := likelihood.for_limits(problem.spanned())) is not likelihood:
+            likelihood, problem = spanning, make_problem(spanning, start, fixed, limits)
         return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
 
     if ways:
