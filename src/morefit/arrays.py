@@ -42,7 +42,7 @@ def bin_edges(axis: Any) -> Array | None:
     bins = [axis[k] for k in range(len(axis))]
     if axis.traits.discrete and bins and getattr(axis.traits, "ordered", True):
         whole = all(isinstance(n, numbers.Integral) and n == bins[0] + k for k, n in enumerate(bins))
-        return np.arange(len(bins) + 1) + (float(bins[0]) - 0.5) if whole else None
+        return np.arange(len(bins) + 1, dtype=np.float64) + (int(bins[0]) - 0.5) if whole else None
     if axis.traits.discrete or not bins:
         return None
     return np.array([bins[0][0], *(high for _, high in bins)], np.float64)

@@ -1,7 +1,7 @@
 """Densities of whole numbers are sums, drawn as whole numbers, and refuse other data."""
 
-import matplotlib.pyplot as plt
 import hist
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats

@@ -26,8 +26,8 @@ from morefit.expr import (
     leaves,
     lookup,
     substitute,
-    toposort,
     substitute_all,
+    toposort,
     where,
 )
 from morefit.model import Observable, Pdf
