@@ -10,7 +10,7 @@ from scipy import stats
 import morefit as mf
 from backend_rows import COMPILED, there
 from morefit.errors import ModelError
-from morefit.expr import evaluate
+from morefit.expr import evaluate, scalar
 from morefit.jobs.digest import fingerprint
 from morefit.model.compose.convolution import Convolved
 
@@ -422,3 +422,22 @@ def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():
     np.testing.assert_allclose(pdf.derivative(masses, "end")[:3], slopes[:3], rtol=1e-3)
     assert np.isfinite(pdf.derivative(masses, "end", 2)).all()
     assert mf.fit(pdf, mf.generate(pdf, 1_000, seed=1), fixed=["sigma"]).valid
+
+
+@pytest.mark.parametrize(
+    ("kind", "sigma"), [("steps", 0.05), ("linear", 0.3), ("cubic", 0.3), ("cubic", 50.0)]
+)
+def test_probabilities_of_a_template_with_gaussians_are_summed_cell_by_cell(kind, sigma):
+    # these took minutes, with a panel for each bin; cells much narrower than the resolution had wrong ones
+    heights, edges = np.array([1.0, 3.0, 0.0, 5.0, 2.0, 2.5]), np.linspace(4.5, 6.5, 7)
+    near = mf.Observable("d", -0.3, 0.4)
+    width = mf.Parameter("s", sigma, 0.01, 100.0)
+    resolution = mf.Sum([mf.Gaussian(near, 0.05, width), mf.Gaussian(near, 0.0, 2 * width)], fractions=[0.7])
+    model = mf.Convolution(mf.Histogram(M, (heights, edges), kind), resolution)
+    points = np.linspace(4.5, 6.5, 4001)
+    density = evaluate(model.density(), {"s": sigma, "m": points})
+    total = quadrature.cumulative_simpson(density, x=points, initial=0)
+    ends = {"s": sigma, "low": points[1200], "high": points[3000]}
+    area = evaluate(model.integral_between(scalar("low"), scalar("high")), ends)
+    assert area == pytest.approx(total[3000] - total[1200], rel=1e-6)
+    assert evaluate(model.integral(), ends) == pytest.approx(total[-1], rel=1e-6)

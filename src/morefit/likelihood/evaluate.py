@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.expr import Expr, add_all, const
-from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
+from morefit.expr import Expr, add_all, const, substitute
+from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between
 from morefit.model import Observable, Pdf
 from morefit.model.counts import counted_in, region_in
 from morefit.model.evaluation import HasValues, Values
+from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
@@ -143,9 +144,7 @@ def conditional_cdf(
     terms = []
     for weight, part in model.marginals(o, {}, values):
         formula = probability_between(part, const(o.low), HIGH)
-        if formula is None:
-            raise unresolved(part, o)
-        terms.append(weight * formula)
+        terms.append(weight * (probability_below(part, o) if formula is None else formula))
     count = len(next(iter(columns.values())))
     if 1 not in (count, points.size) and count != points.size:
         rule = f"given columns must have one number, or one for each of {points.size} values of '{o.name}'"
@@ -162,6 +161,18 @@ def conditional_cdf(
     numbers = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]
     probabilities: Array = np.clip(numbers, 0.0, 1.0).reshape(shape)[()]
     return probabilities
+
+
+def probability_below(pdf: Pdf, x: Observable) -> Expr:
+    """Return the probability of values up to one that is a column, by nodes for each event."""
+    end, share = (
+        Observable.interned(f"{what} {x.name}", *ends, "")
+        for what, ends in (("end", (x.low, x.high)), ("share", (0.0, 1.0)))
+    )
+    width = end.expr - x.low
+    inside = width * substitute(pdf.density(), {x.expr: x.low + width * share.expr})
+    area = integral_over(inside, [share], pdf.parameters, given=[end, *pdf.given])
+    return substitute(area, {end.expr: HIGH}) / pdf.integral()
 
 
 def given_columns(model: Pdf, given: object) -> dict[str, Array]:

@@ -111,6 +111,16 @@ class Sum(Pdf):
 
     def with_yields_in(self, region: Region) -> Pdf:
         pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
+        if self.given:  # probabilities, which are those of each event, cannot be part of fractions
+            from morefit.model.compose.restricted import restricted
+
+            parts = [restricted(pdf, region) for pdf in pdfs]
+            return Sum(
+                parts,
+                fractions=self.fractions or None,
+                yields=self.yields or None,
+                labels=self.labels or None,
+            )
         inside = [probability_of(pdf, region) for pdf in pdfs]
         start = {p.name: p.start for p in self.parameters}
         empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]
