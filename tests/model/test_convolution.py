@@ -441,3 +441,23 @@ def test_probabilities_of_a_template_with_gaussians_are_summed_cell_by_cell(kind
     area = evaluate(model.integral_between(scalar("low"), scalar("high")), ends)
     assert area == pytest.approx(total[3000] - total[1200], rel=1e-6)
     assert evaluate(model.integral(), ends) == pytest.approx(total[-1], rel=1e-6)
+
+
+def test_a_template_with_a_width_for_each_event_is_normalised_for_each():
+    # this used to be refused
+    heights, edges = np.array([1.0, 3.0, 0.5, 5.0]), np.linspace(4.5, 6.5, 5)
+    error, scale = mf.Observable("e", 0.01, 0.5), mf.Parameter("k", 1.2, 0.5, 2.0)
+    resolution = mf.Gaussian(mf.Observable("d", -9.0, 9.0), 0.0, scale * error, given=[error])
+    model = mf.Convolution(mf.Histogram(M, (heights, edges)), resolution)
+    data = {"m": np.array([4.6, 5.5, 6.4, 5.1]), "e": np.array([0.02, 0.1, 0.4, 0.3])}
+
+    def seen(m, e):
+        return np.sum(heights * np.diff(stats.norm.cdf(edges, m, 1.2 * e)))
+
+    rows = list(zip(data["m"], data["e"], strict=True))
+    expected = [seen(*row) / quadrature.quad(seen, 4.5, 6.5, row[1], epsabs=1e-10)[0] for row in rows]
+    assert [o.name for o in model.given] == ["e"]
+    assert model.pdf(data) == pytest.approx(expected, rel=1e-8)
+    drawn = mf.generate(model, 3000, given={"e": np.linspace(0.02, 0.45, 50)}, seed=1)
+    assert stats.kstest(model.cdf(drawn["m"], given=drawn), "uniform").pvalue > 1e-3
+    assert mf.fit(model, drawn).valid

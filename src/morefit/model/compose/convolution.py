@@ -73,15 +73,18 @@ def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> P
     exact = None if ends else by_formula(pdf, resolution)
     if exact is not None:
         return exact
-    if resolution.given:
-        raise ModelError(
-            f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
-            " densities on their whole range of true values; this pair has none; a decay from 0 on is mf.shapes.Decay"
-        )
     if difference is x:
         width = x.high - x.low
         difference = Observable.interned(f"smear {x.name}", -width, width, "")
-    return Convolved(x, difference, pdf, resolution, ends)
+    by_event = {"given": resolution.given} if resolution.given else {}
+    seen = Convolved(x, difference, pdf, resolution, ends, **by_event)
+    if resolution.given and seen.pieces_of_source() is None:
+        raise ModelError(
+            f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
+            " densities on their whole range of true values, and for templates; this pair has none; a decay from 0 on is"
+            " mf.shapes.Decay"
+        )
+    return seen
 
 
 def unaffected(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> bool:
@@ -144,7 +147,7 @@ class Convolved(Pdf):
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        return (self.x,)
+        return (self.x, *self.given)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -163,7 +166,7 @@ class Convolved(Pdf):
 
     def smear(self, d: Expr) -> Expr:
         """Return the density of a difference."""
-        (own,) = self.resolution.observables
+        (own,) = self.resolution.drawn
         return substitute(self.resolution.density(), {own.expr: d})
 
     def density(self) -> Expr:
@@ -241,6 +244,8 @@ class Convolved(Pdf):
         return Observable.interned(f"true {self.x.name}", *ends, "")
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        if self.given:  # each row must be accepted equally often
+            return recipes.single(self)
         t, d = self.true_value, self.difference
         true = Density(self.true_density(t.expr), t)
         own = self.resolution.observables[0] is d
