@@ -113,3 +113,18 @@ def test_integrals_for_each_event_have_nodes_for_the_values_at_hand():
 
     points = np.linspace(4.0, 6.0, 21)
     assert seen(0.5).pdf(points, {"s": 0.01}) == pytest.approx(seen(0.01).pdf(points), rel=1e-8)
+
+
+@pytest.mark.slow  # compiles three numerical convolutions
+def test_a_fit_whose_integrals_are_wrong_at_its_minimum_is_done_again_with_nodes_for_it():
+    # this used to be invalid: its integrals were wrong by 12 in the nll
+    d = mf.Observable("d", -3.0, 3.0)
+
+    def seen(start):
+        scale, width = (mf.Parameter(name, start, 0.005, 3.0) for name in "sw")
+        return mf.Convolution(mf.shapes.Laplace(X, 5.0, scale), mf.Density(1 / (1 + (d / width) ** 2), d))
+
+    data = mf.generate(seen(0.02), 800, seed=1)
+    first, second = mf.fit(seen(1.5), data), mf.fit(seen(0.02), data)
+    assert first.valid
+    assert first.values["s"] == pytest.approx(second.values["s"], abs=0.02 * second.errors["s"])

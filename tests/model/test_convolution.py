@@ -263,6 +263,11 @@ def test_a_convolution_prints_its_parts():
             {},
             "the density must not be conditional, got one with 't' given; write a width for each event into a shape",
         ),
+        (
+            (mf.shapes.Poisson(mf.Observable("n", -0.5, 9.5), 3.0), gaussian()),
+            {},
+            "the density must not be one of whole numbers, got 'n', whose steps would be smeared",
+        ),
         ((mf.Uniform(M), gaussian()), {"truth": 3.0}, r"truth must be \(low, high\), got 3.0"),
         ((mf.Uniform(M), gaussian()), {"truth": (6, 5)}, r"low below high, got \(6, 5\)"),
         ((mf.Uniform(M), gaussian()), {"truth": ("a", 5)}, "low must be a number, got 'a'"),

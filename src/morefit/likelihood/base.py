@@ -16,19 +16,18 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import BadEvents, Evaluation
-from morefit.likelihood.parameters import floating_among, limits_of, start_row, symbols_of
+from morefit.likelihood.parameters import floating_among, start_row, symbols_of
+from morefit.likelihood.spanning import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
-from morefit.model.replace import Replacement
-from morefit.model.wider import Changed, Limits, around, wider_parameters
 from morefit.targets import Backend
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
     from morefit.likelihood.unbinned import Likelihood
+    from morefit.model.wider import Changed
 
-MAX_WIDER = 4  # likelihoods with wider limits that are remembered
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
 
 
@@ -216,7 +215,7 @@ class Term(ABC):
         positive density; ``bad_events`` says which.
         """
         points, one = self.points(x)
-        evaluation = self.for_points(points).evaluate_full(points, 0)
+        evaluation = for_points(self, points).evaluate_full(points, 0)
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
 
@@ -238,7 +237,7 @@ class Term(ABC):
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = self.for_points(points).evaluate_full(points, 1)
+        evaluation = for_points(self, points).evaluate_full(points, 1)
         self.check_smooth_at(x)
         evaluation.gradient[evaluation.bad > 0] = np.nan
         return evaluation.gradient[0] if one else evaluation.gradient
@@ -246,7 +245,7 @@ class Term(ABC):
     def hessian(self, x: Point) -> Array:
         """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = self.for_points(points).evaluate_full(points, 2)
+        evaluation = for_points(self, points).evaluate_full(points, 2)
         self.check_smooth_at(x)
         evaluation.hessian[evaluation.bad > 0] = np.nan
         return evaluation.hessian[0] if one else evaluation.hessian
@@ -320,40 +319,10 @@ class Term(ABC):
         """Let ``sum([a, b])`` work, which starts at 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def for_limits(self, limits: Limits) -> Term:
-        """Return the same likelihood with formulas that hold within limits: itself unless these are wider than its own.
-
-        What was chosen by the limits of parameters is then chosen anew.
-        """
-        wider = wider_parameters(self.all_parameters, limits)
-        if not wider or not any(part.depends_on_limits(wider) for part in self.parts):
-            return self
-        if not all(
-            part.follows_limits for part in self.parts
-        ):  # one parameter cannot have two pairs of limits
-            return self
-        if wider not in self.with_wider:
-            change = Replacement(wider)
-            if len(self.with_wider) == MAX_WIDER:
-                self.with_wider.clear()
-            self.with_wider[wider] = self.with_parts([part.changed(change) for part in self.parts])
-        return self.with_wider[wider]
-
     @cached_property
-    def with_wider(self) -> dict[Changed, Term]:
-        """The same likelihood with wider limits, as far as they were needed."""
+    def remade(self) -> dict[Changed, Term]:
+        """The same likelihood with other limits or start values of its parameters, as far as they were needed."""
         return {}
-
-    def for_points(self, points: Array) -> Term:
-        """Return the same likelihood with formulas that hold at rows of all parameters: itself if all lie within limits."""
-        low, high = limits_of(self.all_parameters)
-        if np.all((points >= low) & (points <= high)):
-            return self
-        ends = zip(points.min(axis=0).tolist(), points.max(axis=0).tolist(), strict=True)
-        each = zip(self.all_parameters, ends, strict=True)
-        return self.for_limits(
-            {p.name: around(*pair) for p, pair in each if not p.low <= pair[0] <= pair[1] <= p.high}
-        )
 
     def fixing(self, names: Iterable[str]) -> Term:
         """Return the same likelihood without derivatives by some parameters, which stay where they are put."""

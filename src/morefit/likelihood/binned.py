@@ -20,14 +20,13 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.evaluation import BadEvents
+from morefit.likelihood.evaluation import BadBins
 from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_model
 from morefit.model.replace import Replacement
-from morefit.model.wider import Changed, depends_on_limits
 from morefit.targets import Backend
 from morefit.text.arguments import in_sentences
 
@@ -55,7 +54,6 @@ class BinnedLikelihood(CountsLikelihood):
     """
 
     model: BinnedModel
-    follows_limits: ClassVar[bool] = True
 
     @in_sentences
     def __init__(
@@ -88,8 +86,9 @@ class BinnedLikelihood(CountsLikelihood):
         own, columns = BinnedModel.of(model, bins, statistic, flow)
         self.set_up_table(own, columns, constraints, backend)
 
-    def depends_on_limits(self, wider: Changed) -> bool:
-        return depends_on_limits(self.model.source, wider)
+    @property
+    def source(self) -> Pdf:
+        return self.model.source
 
     def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
         old = self.model
@@ -219,20 +218,6 @@ class BinnedLikelihood(CountsLikelihood):
         names = ", ".join(p.name for p in self.parameters)
         bins = " x ".join(map(str, self.shape))
         return f"BinnedLikelihood({bins} bins, {self.entries:g} counts, parameters: {names})"
-
-
-@dataclass(frozen=True, eq=False)
-class BadBins(BadEvents):
-    """Bins whose counts have no probability: ``densities`` are the expected numbers."""
-
-    counts: Array
-    names: Sequence[str]
-
-    def __str__(self) -> str:
-        if not len(self):
-            return f"all {self.total} bins have a probability"
-        first = f"{self.names[0]} has {self.counts[0]:g} counts where {self.densities[0]:g} are expected"
-        return f"{len(self)} of {self.total} bins have no probability: the bin {first}"
 
 
 _models: OrderedDict[tuple[object, ...], tuple[BinnedModel, dict[str, Array]]] = OrderedDict()

@@ -26,7 +26,6 @@ from morefit.likelihood.datasets import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
 from morefit.model.opaque import opaque_names
-from morefit.model.wider import Changed
 from morefit.pipeline import Columns, Settings, able_backend
 from morefit.random.host import source_for, stream_key
 from morefit.targets import Backend, Drawn, Events, choose_backend
@@ -92,10 +91,10 @@ class TableLikelihood(Likelihood):
     """A likelihood whose data are a table; toys have the same rows, in which one column is drawn anew."""
 
     model: TableModel
-    follows_limits: ClassVar[bool] = False
 
-    def depends_on_limits(self, wider: Changed) -> bool:
-        return False
+    @property
+    def source(self) -> Pdf | None:
+        return None
 
     def set_up_table(
         self, model: TableModel, columns: Mapping[str, Array], constraints: Any, backend: str | Backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,6 @@ from morefit.model.opaque import opaque_names
 from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
 from morefit.model.replace import Replacement
-from morefit.model.wider import Changed, depends_on_limits
 from morefit.pipeline import Settings, able_backend
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.generate import Sampler, ToySampler, generate_events
@@ -60,10 +59,6 @@ class Likelihood(EventSums):
 
     Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """
-
-    follows_limits: ClassVar[bool] = (
-        True  # whether its formulas can be made anew for wider limits of parameters
-    )
 
     def __new__(cls, model: Any = None, *arguments: Any, **options: Any) -> Any:
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
@@ -130,16 +125,10 @@ class Likelihood(EventSums):
         )
         return other
 
-    def depends_on_limits(self, wider: Changed) -> bool:
-        """Return whether its formulas are others with wider limits of some parameters."""
-        return depends_on_limits(self.model, wider)
-
-    def changed(self, change: Replacement) -> Self:
-        """Return the same likelihood with other parameters in its model and its constraints."""
-        other: Self = object.__new__(type(self))
-        constraints = tuple(one.changed(change) for one in self.constraints)
-        other.set_up(*self.changed_model(change), constraints, self.settings, self.fixed_names)
-        return other
+    @property
+    def source(self) -> Pdf | None:
+        """The density whose formulas depend on limits and start values of parameters; None for a table without one."""
+        return self.model
 
     def changed_model(self, change: Replacement) -> tuple[Any, Dataset]:
         """Return its model with other parameters, and the data as that model needs them."""

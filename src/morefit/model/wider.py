@@ -22,9 +22,14 @@ ACCURACY = 1e-8  # of integrals for each event
 def for_values(model: Pdf, values: Mapping[str, float]) -> Pdf:
     """Return a model whose formulas hold at values of parameters, and whose integrals for each event are accurate there."""
     model = within_limits(model, values)
-    shown = [p for p in model.parameters if values[p.name] != p.start and not p.blind]
-    moved = tuple((p, p.with_start(values[p.name])) for p in shown)
+    moved = moved_parameters(model.parameters, values)
     return changed_model(model, moved) if moved and is_unresolved(model, moved) else model
+
+
+def moved_parameters(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Changed:
+    """Return the parameters that start elsewhere than at some values, each with one that starts there."""
+    shown = [p for p in parameters if values[p.name] != p.start and not p.blind]
+    return tuple((p, p.with_start(values[p.name])) for p in shown)
 
 
 def within_limits(model: Pdf, values: Mapping[str, float]) -> Pdf:

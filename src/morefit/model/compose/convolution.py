@@ -16,6 +16,7 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
+from morefit.model.counts import counted_in
 from morefit.model.density import Density
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable, check_number
@@ -275,6 +276,11 @@ def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
             raise ModelError(
                 f"convolution: the {role} must not be conditional, got one with {listing(part.given)} given; write a width"
                 " for each event into a shape, such as mf.shapes.Decay(t, tau, sigma=[s], given=[s]) or Voigt"
+            )
+        if counted := sorted(counted_in(part)):
+            raise ModelError(
+                f"convolution: the {role} must not be one of whole numbers, got '{counted[0]}', whose steps would be smeared in the"
+                " place of the numbers; write mf.Sum of the resolution at each of them"
             )
         if len(part.drawn) != 1:
             names = ", ".join(repr(o.name) for o in part.observables)
