@@ -25,7 +25,7 @@ from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
-from morefit.model.parts import check_model
+from morefit.model.parts import check_known, check_model
 from morefit.model.replace import Replacement
 from morefit.targets import Backend
 from morefit.text.arguments import in_sentences
@@ -68,6 +68,7 @@ class BinnedLikelihood(CountsLikelihood):
         backend: str | Backend = "auto",
     ) -> None:
         check_model(model)
+        check_known(model, "a binned likelihood")
         if statistic not in STATISTICS:
             choices = ", ".join(map(repr, STATISTICS))
             raise OptionError(f"binned likelihood: statistic must be one of {choices}, got {statistic!r}")

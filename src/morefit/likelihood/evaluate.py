@@ -20,7 +20,7 @@ from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
-from morefit.model.parts import check_model, simulations
+from morefit.model.parts import check_known, check_model
 from morefit.model.region import boxes, named_observable
 from morefit.model.wider import for_values
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
@@ -122,15 +122,6 @@ def box_probability(
     others = {name: ends for name, ends in box.items() if name != x.name}
     bins = Bins(x, np.array(box[x.name]), others, rows)
     return float(bin_probabilities([model], model.parameters, values, bins, backend)[0][0])
-
-
-def check_known(model: Pdf, what: str) -> None:
-    """Refuse the values of a density of which a factor is known by simulation only."""
-    if simulations(model):
-        raise ModelError(
-            f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
-            " or make an acceptance with mf.acceptance.from_sample"
-        )
 
 
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here

@@ -21,6 +21,7 @@ from morefit.model.density import Density
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable, check_number
 from morefit.model.parameter import Parameter
+from morefit.model.parts import check_known
 from morefit.model.pdf import Pdf
 from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
@@ -277,6 +278,7 @@ def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
                 f"convolution: the {role} must not be conditional, got one with {listing(part.given)} given; write a width"
                 " for each event into a shape, such as mf.shapes.Decay(t, tau, sigma=[s], given=[s]) or Voigt"
             )
+        check_known(part, "a convolution")
         if counted := sorted(counted_in(part)):
             raise ModelError(
                 f"convolution: the {role} must not be one of whole numbers, got '{counted[0]}', whose steps would be smeared in the"

@@ -12,7 +12,7 @@ from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_observables_of, check_parts, given_to
 from morefit.model.observable import Box, Observable
-from morefit.model.parts import simulations
+from morefit.model.parts import check_same_simulations
 from morefit.model.pdf import Branches, Change, Pdf, Shares
 from morefit.model.printed import numbered
 from morefit.model.recipes import Recipe, Recipes
@@ -66,11 +66,7 @@ class Sum(Pdf):
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
         vars(self)["given"] = given_to("sum", self, self.pdfs)
-        if any(simulations(pdf) != simulations(self.pdfs[0]) for pdf in self.pdfs):
-            raise ModelError(
-                "sum: an efficiency that only a simulation knows must be that of all its densities;"
-                " write mf.Efficiency(mf.Sum(...), simulation)"
-            )
+        check_same_simulations("sum", self.pdfs)
         check_observables_of("sum", self.pdfs)
 
     @property
