@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache, reduce
@@ -40,8 +41,14 @@ def row_sums(table: Integers) -> Integers:
 
 
 def bin_edges(axis: Any) -> Array | None:
-    """Return the edges of an axis of a histogram of the UHI protocol, or None if it has categories."""
+    """Return the edges of an axis of a histogram of the UHI protocol, or None if it has categories.
+
+    Bins of whole numbers that follow one another reach from halfway below a number to halfway above.
+    """
     bins = [axis[k] for k in range(len(axis))]
+    if axis.traits.discrete and bins and getattr(axis.traits, "ordered", True):
+        whole = all(isinstance(n, numbers.Integral) and n == bins[0] + k for k, n in enumerate(bins))
+        return np.arange(len(bins) + 1, dtype=np.float64) + (int(bins[0]) - 0.5) if whole else None
     if axis.traits.discrete or not bins:
         return None
     return np.array([bins[0][0], *(high for _, high in bins)], np.float64)

@@ -650,3 +650,13 @@ def test_a_model_that_expects_nothing_draws_no_events():
     assert len(mf.generate(model, truth={"n": 0.0}, seed=1)) == 0
     with pytest.raises(ModelError, match="could not be drawn from"):
         mf.generate(model, 5, truth={"n": 0.0}, seed=1)
+
+
+def test_asimov_data_of_a_numerical_convolution_are_events_with_weights():
+    # these used to be bins, each with two integrals: limits took half a minute
+    x, d = mf.Observable("x", 0.0, 10.0), mf.Observable("d", -2.0, 2.0)
+    width = mf.Parameter("width", 0.3, 0.1, 1.0)
+    model = mf.Convolution(mf.shapes.Laplace(x, 5.0, width), mf.Density(1 / (1 + 9 * d**2), d))
+    nll = mf.intervals.asimov(mf.Likelihood(model, {"x": np.full(100, 5.0)}), {"width": 0.4})
+    assert nll.entries == pytest.approx(100)
+    assert abs(nll.gradient({"width": 0.4})[0]) < 1e-5 * nll.hessian({"width": 0.4})[0, 0]

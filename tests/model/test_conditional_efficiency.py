@@ -126,3 +126,26 @@ def test_ranges_replacements_and_prints():
 def test_what_has_no_integral_for_each_event_is_refused(make, message):
     with pytest.raises(mf.ModelError, match=message):
         make()
+
+
+def test_the_distribution_is_that_of_each_row():
+    # this used to be refused, as there is no formula
+    points, rows = np.array([0.5, 2.0, 7.9]), np.array([0.1, 0.2, 0.4])
+    expected = [
+        integrate.quad(by_quadrature, 0, t, (s, lambda x, _: np.exp(-x / 1.5)))[0]
+        for t, s in zip(points, rows, strict=True)
+    ]
+    assert PLAIN.cdf(points, given={"s": rows}) == pytest.approx(expected, rel=1e-8)
+
+
+def test_fractions_of_a_conditional_sum_may_be_those_in_ranges():
+    # this used to end with a KeyError
+    fraction = mf.Parameter("f", 0.3, 0.0, 1.0)
+    parts = [mf.Gaussian(T, 3.0, 2 * S, given=[S]), mf.Exponential(T, -1.0)]
+    data = {"t": np.array([2.0, 2.5, 5.5]), "s": np.array([0.1, 0.3, 0.2])}
+    ranges = {"t": [(1.0, 3.0), (5.0, 6.0)]}
+    nll = mf.Likelihood(mf.Sum(parts, fractions=[fraction]), data, ranges=ranges, yields_in="range")
+    norm, expon = stats.norm(3.0, 2 * data["s"]), stats.expon()
+    inside = [sum(d.cdf(high) - d.cdf(low) for low, high in ranges["t"]) for d in (norm, expon)]
+    expected = 0.3 * norm.pdf(data["t"]) / inside[0] + 0.7 * expon.pdf(data["t"]) / inside[1]
+    assert nll.value([0.3]) == pytest.approx(-np.log(expected).sum(), rel=1e-9)

@@ -10,7 +10,7 @@ from scipy import stats
 import morefit as mf
 from backend_rows import COMPILED, there
 from morefit.errors import ModelError
-from morefit.expr import evaluate
+from morefit.expr import evaluate, scalar
 from morefit.jobs.digest import fingerprint
 from morefit.model.compose.convolution import Convolved
 
@@ -263,6 +263,11 @@ def test_a_convolution_prints_its_parts():
             {},
             "the density must not be conditional, got one with 't' given; write a width for each event into a shape",
         ),
+        (
+            (mf.shapes.Poisson(mf.Observable("n", -0.5, 9.5), 3.0), gaussian()),
+            {},
+            "the density must not be one of whole numbers, got 'n', whose steps would be smeared",
+        ),
         ((mf.Uniform(M), gaussian()), {"truth": 3.0}, r"truth must be \(low, high\), got 3.0"),
         ((mf.Uniform(M), gaussian()), {"truth": (6, 5)}, r"low below high, got \(6, 5\)"),
         ((mf.Uniform(M), gaussian()), {"truth": ("a", 5)}, "low must be a number, got 'a'"),
@@ -422,3 +427,42 @@ def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():
     np.testing.assert_allclose(pdf.derivative(masses, "end")[:3], slopes[:3], rtol=1e-3)
     assert np.isfinite(pdf.derivative(masses, "end", 2)).all()
     assert mf.fit(pdf, mf.generate(pdf, 1_000, seed=1), fixed=["sigma"]).valid
+
+
+@pytest.mark.parametrize(
+    ("kind", "sigma"), [("steps", 0.05), ("linear", 0.3), ("cubic", 0.3), ("cubic", 50.0)]
+)
+def test_probabilities_of_a_template_with_gaussians_are_summed_cell_by_cell(kind, sigma):
+    # these took minutes, with a panel for each bin; cells much narrower than the resolution had wrong ones
+    heights, edges = np.array([1.0, 3.0, 0.0, 5.0, 2.0, 2.5]), np.linspace(4.5, 6.5, 7)
+    near = mf.Observable("d", -0.3, 0.4)
+    width = mf.Parameter("s", sigma, 0.01, 100.0)
+    resolution = mf.Sum([mf.Gaussian(near, 0.05, width), mf.Gaussian(near, 0.0, 2 * width)], fractions=[0.7])
+    model = mf.Convolution(mf.Histogram(M, (heights, edges), kind), resolution)
+    points = np.linspace(4.5, 6.5, 4001)
+    density = evaluate(model.density(), {"s": sigma, "m": points})
+    total = quadrature.cumulative_simpson(density, x=points, initial=0)
+    ends = {"s": sigma, "low": points[1200], "high": points[3000]}
+    area = evaluate(model.integral_between(scalar("low"), scalar("high")), ends)
+    assert area == pytest.approx(total[3000] - total[1200], rel=1e-6)
+    assert evaluate(model.integral(), ends) == pytest.approx(total[-1], rel=1e-6)
+
+
+def test_a_template_with_a_width_for_each_event_is_normalised_for_each():
+    # this used to be refused
+    heights, edges = np.array([1.0, 3.0, 0.5, 5.0]), np.linspace(4.5, 6.5, 5)
+    error, scale = mf.Observable("e", 0.01, 0.5), mf.Parameter("k", 1.2, 0.5, 2.0)
+    resolution = mf.Gaussian(mf.Observable("d", -9.0, 9.0), 0.0, scale * error, given=[error])
+    model = mf.Convolution(mf.Histogram(M, (heights, edges)), resolution)
+    data = {"m": np.array([4.6, 5.5, 6.4, 5.1]), "e": np.array([0.02, 0.1, 0.4, 0.3])}
+
+    def seen(m, e):
+        return np.sum(heights * np.diff(stats.norm.cdf(edges, m, 1.2 * e)))
+
+    rows = list(zip(data["m"], data["e"], strict=True))
+    expected = [seen(*row) / quadrature.quad(seen, 4.5, 6.5, row[1], epsabs=1e-10)[0] for row in rows]
+    assert [o.name for o in model.given] == ["e"]
+    assert model.pdf(data) == pytest.approx(expected, rel=1e-8)
+    drawn = mf.generate(model, 3000, given={"e": np.linspace(0.02, 0.45, 50)}, seed=1)
+    assert stats.kstest(model.cdf(drawn["m"], given=drawn), "uniform").pvalue > 1e-3
+    assert mf.fit(model, drawn).valid

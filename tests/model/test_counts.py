@@ -1,5 +1,6 @@
 """Densities of whole numbers are sums, drawn as whole numbers, and refuse other data."""
 
+import hist
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -169,3 +170,15 @@ def test_a_chi_square_of_counts_has_a_bin_for_each():
     model = mf.shapes.Poisson(n, mf.Parameter("mean", 3.0, 0.1, 20.0))
     test = mf.intervals.goodness_of_fit(mf.Likelihood(model, mf.generate(model, 500, seed=1)))
     assert test.p_value > 1e-3
+
+
+def test_axes_of_whole_numbers_are_bins_around_them():
+    # this used to be refused
+    model, numbers = MODELS["Poisson"][0], np.array([0, 1, 1, 2, 3, 3, 5])
+    low, high = int(N.low + 0.5), int(N.high + 0.5)
+    counted = hist.Hist(hist.axis.Integer(low, high, name="n")).fill(numbers)
+    same = mf.BinnedLikelihood(model, np.histogram(numbers, np.arange(N.low, N.high + 1)))
+    assert mf.BinnedLikelihood(model, counted).value([2.0]) == same.value([2.0])
+    assert mf.Histogram(N, counted).pdf([1.0, 4.0]) == pytest.approx([2 / 7, 0.0])
+    with pytest.raises(mf.DataError, match=r"edges of 'x' must lie in its range \[0.0, 9.0\], got \[-0.5"):
+        mf.BinnedLikelihood(mf.Uniform(mf.Observable("x", 0.0, 9.0)), counted)

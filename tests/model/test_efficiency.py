@@ -487,3 +487,35 @@ def test_a_numerical_convolution_has_an_acceptance():
     data = mf.generate(model, 300, seed=1)
     assert stats.kstest(model.cdf(data["x"]), "uniform").pvalue > 1e-3
     assert mf.fit(model, data).valid
+
+
+WITHOUT_THE_FUNCTION = {
+    "a convolution": lambda model: mf.Convolution(
+        model, mf.Gaussian(mf.Observable("d", -1.0, 1.0), 0.0, 0.1)
+    ),
+    "a binned likelihood": lambda model: mf.fit(model, ([3, 2], [X.low, (X.low + X.high) / 2, X.high])),
+    "a moment morph": lambda model: mf.MomentMorph(
+        mf.Parameter("t", 0.5, 0.0, 1.0), {0.0: model, 1.0: model}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT_THE_FUNCTION)
+def test_what_needs_an_efficiency_that_only_a_simulation_knows_is_refused(what):
+    # these used to leave the efficiency out
+    model = mf.Efficiency(TAIL, mf.acceptance.simulation({"x": np.linspace(X.low, X.high, 9)}, X))
+    with pytest.raises(mf.ModelError, match=f"{what} needs the efficiency as a function, which is known by"):
+        WITHOUT_THE_FUNCTION[what](model)
+
+
+def test_a_marginal_density_needs_the_efficiency_unless_it_is_that_of_a_whole_factor():
+    z, points = mf.Observable("z", 0.0, 1.0), np.linspace(X.low, X.high, 9)
+    both = mf.acceptance.simulation({"x": points, "z": np.linspace(0, 1, 9)}, [X, z])
+    with pytest.raises(mf.ModelError, match="a marginal density needs the efficiency as a function"):
+        mf.Efficiency(mf.Product([TAIL, mf.Uniform(z)]), both).marginal("x")
+    alone = mf.Efficiency(TAIL, mf.acceptance.simulation({"x": points}, X))
+    assert mf.Product([alone, mf.Uniform(z)]).marginal("x") is alone
+    with pytest.raises(
+        mf.ModelError, match=r"must be that of all its densities; write mf.Efficiency\(mf.Morph"
+    ):
+        mf.Morph(mf.Parameter("t", 0.5, 0.0, 1.0), {0.0: alone, 1.0: TAIL})

@@ -180,6 +180,7 @@ def test_probability_of_everything_is_one():
         (lambda m: m.cdf("a"), mf.DataError, "observable 'x': values must be numbers, got 'a'"),
         (lambda m: mf.Product([m, mf.Uniform(Y)]).cdf(1.0), mf.ModelError,
          "model: a cdf is a function of one observable, got 'x', 'y'; use integrate"),
+        (lambda m: m.marginal([["x", "y"]]), mf.ModelError, r"observable \['x', 'y'\]: not in the model"),
         (lambda m: m.integrate({"xx": (0, 1)}), mf.ModelError, "observable 'xx': not in the model; did you mean 'x'"),
         (lambda m: m.integrate((0, 1)), mf.DataError, r"ranges: must be \(low, high\) by name, .* got \(0, 1\)"),
         (lambda m: m.integrate({"x": 1}), mf.DataError, r"observable 'x': a sub-range must be \(low, high\), got 1"),

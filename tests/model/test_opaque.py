@@ -175,6 +175,12 @@ def test_wrong_functions_are_refused():
         mf.ModelError, match=r"opaque '<lambda>': must return a number for each event, of shape"
     ):
         model.pdf([1.0, 2.0])
+    for wrong in (
+        lambda x: None,
+        lambda x: 1j * x,
+    ):  # these used to be no numbers, or to lose their imaginary part
+        with pytest.raises(mf.ModelError, match=r"a number for each event.* \(it returned values of type"):
+            mf.Density(quiet(wrong, X), X).pdf([1.0, 2.0])
 
 
 def test_a_column_is_computed_once():

@@ -65,7 +65,10 @@ def called(function: Callable[..., Any], name: str, arguments: Sequence[Any]) ->
     """Return the numbers of a function, one for each event."""
     shape = np.broadcast_shapes(*(np.shape(a) for a in arguments))
     try:
-        numbers = np.asarray(function(*arguments), np.float64)
+        returned = np.asarray(function(*arguments))
+        if returned.dtype.kind not in "biufO" or any(one is None for one in returned.ravel()[:1]):
+            raise TypeError(f"it returned values of type {returned.dtype}")
+        numbers = returned.astype(np.float64)
         return np.broadcast_to(numbers, shape)[()]
     except (TypeError, ValueError) as error:
         raise ModelError(

@@ -38,9 +38,10 @@ def asimov(likelihood: Term | Pdf | Simultaneous, values: Any, *, data: Any = No
     Bins and points have their expected contents, and constraints measure their expected values. Events of one to
     three observables become a ``BinnedLikelihood`` of many bins: of one observable a few thousand, narrow next to the
     values of parameters, so that 0.1 % of the information is lost at most; of two 200 x 200, of three 50 x 50 x 50; of
-    whole numbers one for each.
+    whole numbers one for each. Events of one observable whose density is an integral for each event, such as a numerical
+    convolution, are spread over its range, with weights that count events.
     In the ranges of a fit, bins outside expect nothing. A model without yields expects as many events as the data have.
-    A model takes its ``data``, for their number of events. Events of a conditional density, in one observable, are spread over its range for rows of the data, with weights that count events.
+    A model takes its ``data``, for their number of events. Events of a conditional density, in one observable, are spread in the same way for rows of the data.
 
     Example: ``mf.intervals.asimov(nll, {"n_signal": 0})``
     """
@@ -54,8 +55,9 @@ def expected_part(part: Likelihood, values: Mapping[str, float]) -> Likelihood:
     """Return one part with what is expected of it."""
     own = {p.name: values[p.name] for p in part.all_parameters}
     constraints = expected_constraints(part, own)
-    if part.model.given:
-        return expected_events_of(part, own).replaced(constraints=constraints, fixed=part.fixed_names)
+    spread = expected_events_of(part, own) if part.model.given or takes_long(part) else None
+    if spread is not None:
+        return spread.replaced(constraints=constraints, fixed=part.fixed_names)
     binned = part if isinstance(part, TableLikelihood) else binned_part(part, own)
     return binned.asimov(own).replaced(constraints=constraints, fixed=part.fixed_names)
 
@@ -73,6 +75,15 @@ def binned_part(part: Likelihood, values: Mapping[str, float]) -> BinnedLikeliho
     return empty.with_columns(empty.counting(np.full(empty.events, part.data.sum_of_weights / empty.events)))
 
 
+def given_rows_of(part: Likelihood) -> dict[str, Array]:
+    """Return some rows of what a model is given, from the first to the last in order; nothing if it is given nothing."""
+    if not part.model.given:
+        return {}
+    chosen = np.unique(np.linspace(0, part.events - 1, MAX_ROWS).round().astype(np.int64))
+    ordered = np.lexsort([part.data[o.name] for o in part.model.given])
+    return {o.name: part.data[o.name][ordered[chosen]] for o in part.model.given}
+
+
 class ExpectedEvents(Likelihood):
     """A likelihood of events with weights that are the numbers of events expected there, so that errors are those of events."""
 
@@ -85,17 +96,25 @@ class ExpectedEvents(Likelihood):
         return self.data.sum_of_weights
 
 
-def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> ExpectedEvents:
-    """Return events of a conditional density: at points of a quadrature, for rows of what the data are given."""
+def takes_long(part: Likelihood) -> bool:
+    """Return whether a likelihood of events of one observable has an integral for each of them, which bins would double."""
+    table = isinstance(part, TableLikelihood)
+    return not table and len(part.model.drawn) == 1 and not counted_in(part.model) and part.is_slow
+
+
+def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> ExpectedEvents | None:
+    """Return events at points of a quadrature, those of a conditional density for rows of what the data are given.
+
+    None if a density that can have bins is too narrow for these points.
+    """
     model = part.model
-    if len(model.drawn) > 1 or counted_in(model) or not part.events:
+    if len(model.drawn) > 1 or counted_in(model) or (model.given and not part.events):
         raise ModelError(
             "asimov: takes data of conditional densities in one observable that is no count; use toys for others"
         )
     (x,) = model.drawn
-    chosen = np.unique(np.linspace(0, part.events - 1, MAX_ROWS).round().astype(np.int64))
-    ordered = np.lexsort([part.data[o.name] for o in model.given])
-    rows = {o.name: part.data[o.name][ordered[chosen]] for o in model.given}
+    rows = given_rows_of(part)
+    count = len(next(iter(rows.values()))) if rows else 1
     pieces, (nodes, shares) = (
         model.region().get(x.name) or [(x.low, x.high)],
         np.polynomial.legendre.leggauss(16),
@@ -105,23 +124,21 @@ def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> Expecte
         low, width = (np.concatenate(some) for some in ([e[:-1] for e in edges], [np.diff(e) for e in edges]))
         points = (low[:, None] + width[:, None] * (nodes + 1) / 2).ravel()
         steps = np.outer(width, shares / 2).ravel()
-        columns = {x.name: np.tile(points, len(chosen))} | {
-            n: np.repeat(r, len(points)) for n, r in rows.items()
-        }
-        probabilities = model.pdf(columns, values) * np.tile(steps, len(chosen))
-        off = np.abs(probabilities.reshape(len(chosen), -1).sum(axis=1) - 1).max()
+        columns = {x.name: np.tile(points, count)} | {n: np.repeat(r, len(points)) for n, r in rows.items()}
+        probabilities = model.pdf(columns, values) * np.tile(steps, count)
+        off = np.abs(probabilities.reshape(count, -1).sum(axis=1) - 1).max()
         if off < EXACT:
             break
     else:
+        if not rows:
+            return None
         raise ModelError(
             f"asimov: the density of a row is too narrow, its integral is off by {off:.1g}; use toys"
         )
     total = model.expected_events()
     events = part.events if total is None else float(evaluate(total, values))
     some = probabilities > 0
-    data = Dataset(
-        {n: c[some] for n, c in columns.items()}, weights=(events / len(chosen) * probabilities)[some]
-    )
+    data = Dataset({n: c[some] for n, c in columns.items()}, weights=(events / count * probabilities)[some])
     return ExpectedEvents(model, data, backend=part.backend)
 
 

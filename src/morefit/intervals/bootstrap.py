@@ -21,6 +21,7 @@ from morefit.jobs.digest import Digests
 from morefit.jobs.executors import Block, DaskClient, Report, Work, share
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
+from morefit.likelihood.spanning import for_limits
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
@@ -160,6 +161,7 @@ def bootstrap(
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
     term = as_likelihood(NAME, likelihood, data)
     best = best_fit(NAME, term, best)
+    term = for_limits(term, best.limits)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
 
     def work(first: int, stop: int, report: Report) -> Work[Bootstrap]:

@@ -16,12 +16,12 @@ from morefit.expr import evaluate
 from morefit.expr.quadrature import Axis, Boxes, Domain, refine
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Constraint, Likelihood, Term
-from morefit.likelihood.evaluate import check_known
 from morefit.likelihood.sums import check_constrained, triangle
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise.check import invert
 from morefit.model import Observable, Pdf
 from morefit.model.counts import counted_in
+from morefit.model.parts import check_known
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words

@@ -17,6 +17,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
+from morefit.likelihood.spanning import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
 from morefit.targets.base import Backend
@@ -25,6 +26,7 @@ from morefit.validate import by_name
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
     from morefit.likelihood.unbinned import Likelihood
+    from morefit.model.wider import Changed
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
 
@@ -215,7 +217,7 @@ class Term(ABC):
         positive density; ``bad_events`` says which.
         """
         points, one = self.points(x)
-        evaluation = self.evaluate_full(points, 0)
+        evaluation = for_points(self, points).evaluate_full(points, 0)
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
 
@@ -237,7 +239,7 @@ class Term(ABC):
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = self.evaluate_full(points, 1)
+        evaluation = for_points(self, points).evaluate_full(points, 1)
         self.check_smooth_at(x)
         evaluation.gradient[evaluation.bad > 0] = np.nan
         return evaluation.gradient[0] if one else evaluation.gradient
@@ -245,7 +247,7 @@ class Term(ABC):
     def hessian(self, x: Point) -> Array:
         """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = self.evaluate_full(points, 2)
+        evaluation = for_points(self, points).evaluate_full(points, 2)
         self.check_smooth_at(x)
         evaluation.hessian[evaluation.bad > 0] = np.nan
         return evaluation.hessian[0] if one else evaluation.hessian
@@ -318,6 +320,11 @@ class Term(ABC):
     def __radd__(self, other: object) -> Term:
         """Let ``sum([a, b])`` work, which starts at 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    @cached_property
+    def remade(self) -> dict[Changed, Term]:
+        """The same likelihood with other limits or start values of its parameters, as far as they were needed."""
+        return {}
 
     def fixing(self, names: Iterable[str]) -> Term:
         """Return the same likelihood without derivatives by some parameters, which stay where they are put."""

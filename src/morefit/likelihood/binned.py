@@ -19,12 +19,13 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
-from morefit.likelihood.evaluation import BadEvents
+from morefit.likelihood.evaluation import BadBins
 from morefit.likelihood.signs import negative_place
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
-from morefit.model.parts import check_model
+from morefit.model.parts import check_known, check_model
+from morefit.model.replace import Replacement
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
@@ -66,6 +67,7 @@ class BinnedLikelihood(CountsLikelihood):
         backend: str | Backend = "auto",
     ) -> None:
         check_model(model)
+        check_known(model, "a binned likelihood")
         if statistic not in STATISTICS:
             choices = ", ".join(map(repr, STATISTICS))
             raise OptionError(f"binned likelihood: statistic must be one of {choices}, got {statistic!r}")
@@ -83,6 +85,18 @@ class BinnedLikelihood(CountsLikelihood):
             )
         own, columns = BinnedModel.of(model, bins, statistic, flow)
         self.set_up_table(own, columns, constraints, backend)
+
+    @property
+    def source(self) -> Pdf:
+        return self.model.source
+
+    def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
+        old = self.model
+        bins = BinContents(old.edges, self.counts, self.variances)
+        model, columns = BinnedModel.of(change(old.source), bins, old.statistic, old.flow)
+        return model, build(
+            {c.name: np.asarray(columns[c.name], np.float64) for c in model.table}, None, None
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -204,20 +218,6 @@ class BinnedLikelihood(CountsLikelihood):
         names = ", ".join(p.name for p in self.parameters)
         bins = " x ".join(map(str, self.shape))
         return f"BinnedLikelihood({bins} bins, {self.entries:g} counts, parameters: {names})"
-
-
-@dataclass(frozen=True, eq=False)
-class BadBins(BadEvents):
-    """Bins whose counts have no probability: ``densities`` are the expected numbers."""
-
-    counts: Array
-    names: Sequence[str]
-
-    def __str__(self) -> str:
-        if not len(self):
-            return f"all {self.total} bins have a probability"
-        first = f"{self.names[0]} has {self.counts[0]:g} counts where {self.densities[0]:g} are expected"
-        return f"{len(self)} of {self.total} bins have no probability: the bin {first}"
 
 
 _models: OrderedDict[tuple[object, ...], tuple[BinnedModel, dict[str, Array]]] = OrderedDict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -58,6 +58,11 @@ class Constraint(ABC):
         """Return the same constraint, each of which is a dataclass, with other measured values."""
         constraint: Any = self
         return replace(constraint, measured=tuple(values))  # type: ignore[no-any-return]
+
+    def changed(self, change: Callable[[Any], Any]) -> Self:
+        """Return the same constraint, each of which is a dataclass, with other parameters in it."""
+        constraint: Any = self
+        return replace(constraint, **{f.name: change(getattr(self, f.name)) for f in fields(constraint)})  # type: ignore[no-any-return]
 
     def check_drawable(self) -> None:  # noqa: B027  most can
         """Refuse a constraint that toys cannot draw anew."""

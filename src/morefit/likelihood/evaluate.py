@@ -11,16 +11,18 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
-from morefit.expr import Expr, add_all, const
-from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between, unresolved
+from morefit.expr import Expr, add_all, const, substitute
+from morefit.likelihood.bins import HIGH, Bins, Rows, bin_probabilities, probability_between
 from morefit.model import Observable, Pdf
 from morefit.model.counts import counted_in, region_in
 from morefit.model.evaluation import HasValues, Values
+from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
-from morefit.model.parts import check_model, simulations
+from morefit.model.parts import check_known, check_model
 from morefit.model.region import boxes, named_observable
+from morefit.model.wider import for_values
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
@@ -37,13 +39,14 @@ class CompiledEvaluator:
 
     def pdf(self, model: Pdf, data: object, values: Values, backend: str | Backend) -> Array:
         """Return the normalised density of each event, in the shape of the data if they are an array."""
+        model = for_values(model, values_of(model, values))
         return per_event(model, model.normalised(), data, values, backend)
 
     def derivative(
         self, model: Pdf, data: object, by: object, order: int, values: Values, backend: str | Backend
     ) -> Array:
         """Return a derivative of the normalised density of each event, by an observable or a parameter."""
-        check_model(model)
+        model = for_values(model, values_of(model, values))
         leaves = {o.name: o.expr for o in model.observables} | {p.name: p.symbol for p in model.parameters}
         name = name_of(by)
         if name not in leaves:
@@ -58,6 +61,7 @@ class CompiledEvaluator:
     ) -> Array:
         """Return the probability of values up to each x, in the shape of x."""
         known = values_of(model, values)
+        model = for_values(model, known)
         if len(model.drawn) > 1:
             names = ", ".join(f"'{o.name}'" for o in model.drawn)
             raise ModelError(f"model: a cdf is a function of one observable, got {names}; use integrate")
@@ -82,6 +86,7 @@ class CompiledEvaluator:
     ) -> float:
         """Return the probability of a region, the mean of those of all rows that a conditional model is given."""
         known, region = values_of(model, values), region_in(model, ranges)
+        model = for_values(model, known)
         for name in region:
             check_drawn(model, name)
         rows = None
@@ -122,15 +127,6 @@ def box_probability(
     return float(bin_probabilities([model], model.parameters, values, bins, backend)[0][0])
 
 
-def check_known(model: Pdf, what: str) -> None:
-    """Refuse the values of a density of which a factor is known by simulation only."""
-    if simulations(model):
-        raise ModelError(
-            f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
-            " or make an acceptance with mf.acceptance.from_sample"
-        )
-
-
 EVALUATOR = CompiledEvaluator()  # of all densities: ``model/evaluation.py`` takes it from here
 
 
@@ -142,9 +138,7 @@ def conditional_cdf(
     terms = []
     for weight, part in model.marginals(o, {}, values):
         formula = probability_between(part, const(o.low), HIGH)
-        if formula is None:
-            raise unresolved(part, o)
-        terms.append(weight * formula)
+        terms.append(weight * (probability_below(part, o) if formula is None else formula))
     count = len(next(iter(columns.values())))
     if 1 not in (count, points.size) and count != points.size:
         rule = f"given columns must have one number, or one for each of {points.size} values of '{o.name}'"
@@ -161,6 +155,18 @@ def conditional_cdf(
     numbers = compiled.bind(data, Events.all_sets(data.count))(full)[0, 0]
     probabilities: Array = np.clip(numbers, 0.0, 1.0).reshape(shape)[()]
     return probabilities
+
+
+def probability_below(pdf: Pdf, x: Observable) -> Expr:
+    """Return the probability of values up to one that is a column, by nodes for each event."""
+    end, share = (
+        Observable.interned(f"{what} {x.name}", *ends, "")
+        for what, ends in (("end", (x.low, x.high)), ("share", (0.0, 1.0)))
+    )
+    width = end.expr - x.low
+    inside = width * substitute(pdf.density(), {x.expr: x.low + width * share.expr})
+    area = integral_over(inside, [share], pdf.parameters, given=[end, *pdf.given])
+    return substitute(area, {end.expr: HIGH}) / pdf.integral()
 
 
 def conditional_columns(model: Pdf, given: object) -> dict[str, Array]:

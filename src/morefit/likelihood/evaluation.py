@@ -61,3 +61,17 @@ class BadEvents:
         shown = ", ".join(f"{i} ({d:g})" for i, d in zip(self.indices[:5], self.densities[:5], strict=True))
         more = ", ..." if len(self) > 5 else ""
         return f"{len(self)} of {self.total} events have no positive density: event {shown}{more}"
+
+
+@dataclass(frozen=True, eq=False)
+class BadBins(BadEvents):
+    """Bins whose counts have no probability: ``densities`` are the expected numbers."""
+
+    counts: Array
+    names: Sequence[str]
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"all {self.total} bins have a probability"
+        first = f"{self.names[0]} has {self.counts[0]:g} counts where {self.densities[0]:g} are expected"
+        return f"{len(self)} of {self.total} bins have no probability: the bin {first}"

@@ -16,11 +16,10 @@ from morefit.expr import column
 from morefit.kernel.counts_layout import CountsTable
 from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Point
-from morefit.likelihood.binned import BadBins
 from morefit.likelihood.counts_table import at_order, counts_table
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.eliminate import Elimination, remembered
-from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.evaluation import BadBins, Evaluation
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel

@@ -34,6 +34,13 @@ def start_row(parameters: tuple[Parameter, ...]) -> Array:
     return read_only(np.array([p.start for p in parameters], np.float64))
 
 
+@lru_cache(maxsize=256)
+def limits_of(parameters: tuple[Parameter, ...]) -> tuple[Array, Array]:
+    """Return the lower and the upper limits of parameters."""
+    low, high = (np.array([getattr(p, end) for p in parameters], np.float64) for end in ("low", "high"))
+    return read_only(low), read_only(high)
+
+
 def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
     """Join parameters by name; two different ones of one name are an error that names both."""
     known: dict[str, Parameter] = {}

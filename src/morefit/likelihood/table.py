@@ -92,6 +92,10 @@ class TableLikelihood(Likelihood):
 
     model: TableModel
 
+    @property
+    def source(self) -> Pdf | None:
+        return None
+
     def set_up_table(
         self, model: TableModel, columns: Mapping[str, Array], constraints: Any, backend: str | Backend
     ) -> None:

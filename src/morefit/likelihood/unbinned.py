@@ -39,6 +39,7 @@ from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
+from morefit.model.replace import Replacement
 from morefit.pipeline import Settings, able_backend
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.conditional_rows import conditional_rows
@@ -124,6 +125,15 @@ class Likelihood(EventSums):
             alike=self if constraints is None else None,
         )
         return other
+
+    @property
+    def source(self) -> Pdf | None:
+        """The density whose formulas depend on limits and start values of parameters; None for a table without one."""
+        return self.model
+
+    def changed_model(self, change: Replacement) -> tuple[Any, Dataset]:
+        """Return its model with other parameters, and the data as that model needs them."""
+        return change(self.model), self.data
 
     def kind(self, data: Dataset | None) -> type[Any]:
         """Return the class of the same likelihood of other data; None for its own."""

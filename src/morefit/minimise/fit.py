@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
+from morefit.errors import ModelError
 from morefit.likelihood import Term
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
+from morefit.likelihood.spanning import for_limits, for_values
 from morefit.likelihood.sums import check_constrained
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
-from morefit.minimise.path import minimise_likelihood
+from morefit.minimise.path import WORST, minimise_likelihood
 from morefit.minimise.problem import (
     Problem,
     as_likelihood,
@@ -95,11 +97,27 @@ def fit(
         check_data(likelihood)
         check_constrained(likelihood.parts, (p for way in ways for p in way.model.parameters))
         problem = make_problem(likelihood, start, fixed, limits)
-        return minimise_problem(likelihood, problem, options, starts).fitted_to(likelihood)
+        if (spanning := for_limits(likelihood, problem.spanned())) is not likelihood:
+            likelihood, problem = spanning, make_problem(spanning, start, fixed, limits)
+        result = minimise_problem(likelihood, problem, options, starts)
+        if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:
+            likelihood = finer
+            result = minimise_problem(likelihood, make_problem(finer, result, fixed, limits), options, starts)
+        return result.fitted_to(likelihood)
 
     if ways:
         return fit_choices(ways, decided, (start, fixed, limits), options)
     return decided(model, start, fixed, limits, options)
+
+
+def with_finer_nodes(likelihood: Term, result: FitResult) -> Term:
+    """Return a likelihood with nodes of integrals for each event that are right at a minimum: itself if they are, or if none are."""
+    if not any(off > WORST[what] for what, off in result.integral_errors.items()):
+        return likelihood
+    try:
+        return for_values(likelihood, result.values)
+    except ModelError:  # there are none
+        return likelihood
 
 
 def minimise_problem(likelihood: Term, problem: Problem, options: Options, starts: int) -> FitResult:

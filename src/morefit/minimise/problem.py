@@ -105,6 +105,12 @@ class Problem:
         values[:, self.columns] = points
         return values
 
+    def spanned(self) -> dict[str, tuple[float, float]]:
+        """Return where each parameter can be: between its limits, or at its value."""
+        return {
+            n: self.limits[n] if n in self.floating else (value, value) for n, value in self.values.items()
+        }
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all parameters, in the order of the model."""

@@ -12,13 +12,13 @@ from morefit.errors import FitError, ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, known_expr, leaves, symbols
 from morefit.integrals import SharedBoxes
 from morefit.likelihood import Likelihood
-from morefit.likelihood.evaluate import check_known
 from morefit.likelihood.event_sums import BEST_ERROR
 from morefit.likelihood.sums import triangle
 from morefit.model import Pdf
 from morefit.model.arguments import listing
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import blinded_in
+from morefit.model.parts import check_known
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.targets.base import Events

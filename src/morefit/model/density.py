@@ -10,6 +10,7 @@ from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
 from morefit.model.arguments import check_observables, listing
 from morefit.model.integrate import integral_out, integral_over
 from morefit.model.observable import Observable
+from morefit.model.parts import check_known
 from morefit.model.pdf import Change, Pdf
 from morefit.model.region import Region, boxes, part_of
 
@@ -75,6 +76,7 @@ def projected_density(pdf: Pdf, remaining: tuple[Observable, ...], region: Regio
 
     It has a formula, or one observable is integrated over for each event.
     """
+    check_known(pdf, "a marginal density")
     dropped = [o for o in pdf.observables if o.name not in {one.name for one in remaining}]
     own = list(boxes(part_of(region, dropped)))
     parts = [integrated(pdf, remaining, tuple(o.within(box) for o in dropped)) for box in own]

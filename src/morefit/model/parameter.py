@@ -140,6 +140,16 @@ class Parameter(NamedQuantity):
         numbers = (self.start, self.low, self.high)
         return with_name(self, true_value(self.symbol, self.blind, self.blind_by, numbers))
 
+    def with_limits(self, low: float, high: float) -> Parameter:
+        """Return the same parameter with other limits."""
+        how = (self.fixed, self.label, self.blind, self.blind_by)
+        return Parameter.interned(self.name, self.start, low, high, *how)
+
+    def with_start(self, start: float) -> Parameter:
+        """Return the same parameter with another start value; limits that exclude it are moved there."""
+        ends = min(self.low, start), max(self.high, start)
+        return Parameter.interned(self.name, start, *ends, self.fixed, self.label, self.blind, self.blind_by)
+
     def unblind(self, phrase: str, shown: float) -> float:
         """Return the true value that belongs to a shown one."""
         if not self.blind or phrase != self.blind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from morefit.errors import ModelError
@@ -58,3 +58,21 @@ def parts_of(model: Pdf) -> Iterator[Pdf]:
 def simulations(model: Pdf) -> set[object]:
     """Return the simulations that alone know factors of a model: where there are some, its density has no value."""
     return {part.simulation() for part in parts_of(model)} - {None}
+
+
+def check_known(model: Pdf, what: str) -> None:
+    """Refuse what needs the value of a density of which a factor is known by simulation only."""
+    if simulations(model):
+        raise ModelError(
+            f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
+            " or make an acceptance with mf.acceptance.from_sample"
+        )
+
+
+def check_same_simulations(what: str, pdfs: Sequence[Pdf]) -> None:
+    """Refuse to add up densities with and without an efficiency that only a simulation knows, or with different ones."""
+    if any(simulations(pdf) != simulations(pdfs[0]) for pdf in pdfs):
+        raise ModelError(
+            f"{what}: an efficiency that only a simulation knows must be that of all its densities;"
+            f" write mf.Efficiency(mf.{what.capitalize()}(...), simulation)"
+        )

@@ -38,14 +38,14 @@ def check_region(observables: Sequence[Observable], ranges: Ranges) -> dict[str,
 
 def named_observable(observables: Sequence[Observable], key: Observable | str) -> Observable:
     """Return the one of some observables that is meant."""
-    name = key.name if isinstance(key, Observable) else key
+    name: Any = key.name if isinstance(key, Observable) else key
     known = {o.name: o for o in observables}
     if isinstance(name, HasValues):
         kind = type(name).__name__
         raise ModelError(
             f"observable: must be one of the model or its name, got {kind}; pass that as values="
         )
-    if name not in known:
+    if not (isinstance(name, str) and name in known):
         raise ModelError(f"observable {name!r}: not in the model; {suggest(str(name), known)}")
     return known[name]
 

@@ -25,6 +25,7 @@ from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model
+from morefit.model.wider import within_limits
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
 from morefit.random.philox import toy_uniforms
@@ -76,6 +77,7 @@ class Sampler:
     given: ConditionalRows | None = None  # what a conditional model draws its events for
 
     def __post_init__(self) -> None:
+        self.model = within_limits(self.model, self.values)
         self.backend = able_backend(self.model, self.backend)
         self.recipe, self.compiled = self.prepare()
 

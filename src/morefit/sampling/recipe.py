@@ -27,6 +27,7 @@ from morefit.expr import (
     lookup,
     substitute,
     substitute_all,
+    toposort,
     where,
 )
 from morefit.model import Observable, Pdf
@@ -251,11 +252,12 @@ def conditional_recipe(
     Each row must be accepted equally often, as another one is taken after a rejection: so the envelope is the same for all.
     """
     density = bind_values(pdf.normalised(), pdf, values)
+    typical = given.typical(pdf.given)
     rows = [
-        {o.expr: const(value) for o, value in zip(pdf.given, row, strict=True)}
-        for row in given.typical(pdf.given).tolist()
+        {o.expr: const(value) for o, value in zip(pdf.given, row, strict=True)} for row in typical.tolist()
     ]
-    examples = [bind([substitute(density, row)], {})[0] for row in rows]
+    areas = integrals_of_rows(density, {o.name: typical[:, k] for k, o in enumerate(pdf.given)})
+    examples = [bind([substitute(density, row | areas[k])], {})[0] for k, row in enumerate(rows)]
     quantile = pdf.quantile(PROBABILITY) if len(pdf.drawn) == 1 else None
     known = given.columns(pdf.given)
     if quantile is not None:
@@ -265,6 +267,15 @@ def conditional_recipe(
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
     inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
     return replace(inner, efficiency=1 / area)
+
+
+def integrals_of_rows(density: Expr, rows: Mapping[str, Array]) -> list[dict[Expr, Expr]]:
+    """Return for each row what the integrals for each event in a density are that depend on given observables alone."""
+    nodes = toposort(density, enter_integrals=False, enter_sums=False)
+    alone = [n for n in nodes if n.op is Op.NODE_SUM and {c.name for c in leaves(Op.COLUMN, n)} <= {*rows}]
+    count = len(next(iter(rows.values())))
+    numbers = {node: np.broadcast_to(evaluate(node, rows), count) for node in alone}
+    return [{node: const(float(each[k])) for node, each in numbers.items()} for k in range(count)]
 
 
 def upper_bound(acceptance: Expr, observables: Sequence[Observable], margin: float) -> float:

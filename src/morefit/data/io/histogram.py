@@ -94,8 +94,7 @@ def edges_of(axis: Any, observable: Ranged) -> Array:
     edges = bin_edges(axis)
     if edges is None:
         raise DataError(
-            f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories or an axis of whole numbers; pass"
-            " (counts, edges)"
+            f"histogram: the axis of '{observable.name}' must have bins of numbers, got categories; pass (counts, edges)"
         )
     return edges
 

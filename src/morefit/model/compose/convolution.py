@@ -9,20 +9,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
+from morefit.model.counts import counted_in
 from morefit.model.density import Density
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable, check_number
 from morefit.model.parameter import Parameter
+from morefit.model.parts import check_known
 from morefit.model.pdf import Pdf
 from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
 from morefit.text.arguments import in_sentences
+
+Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 
 @in_sentences
@@ -68,15 +75,18 @@ def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> P
     exact = None if ends else by_formula(pdf, resolution)
     if exact is not None:
         return exact
-    if resolution.given:
-        raise ModelError(
-            f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
-            " densities on their whole range of true values; this pair has none; a decay from 0 on is mf.shapes.Decay"
-        )
     if difference is x:
         width = x.high - x.low
         difference = Observable.interned(f"smear {x.name}", -width, width, "")
-    return Convolved(x, difference, pdf, resolution, ends)
+    by_event = {"given": resolution.given} if resolution.given else {}
+    seen = Convolved(x, difference, pdf, resolution, ends, **by_event)
+    if resolution.given and seen.pieces_of_source() is None:
+        raise ModelError(
+            f"convolution: a resolution with {listing(resolution.given)} given needs a formula, which Gaussians have for many"
+            " densities on their whole range of true values, and for templates; this pair has none; a decay from 0 on is"
+            " mf.shapes.Decay"
+        )
+    return seen
 
 
 def unaffected(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> bool:
@@ -139,7 +149,7 @@ class Convolved(Pdf):
 
     @cached_property
     def observables(self) -> tuple[Observable, ...]:
-        return (self.x,)
+        return (self.x, *self.given)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -158,25 +168,26 @@ class Convolved(Pdf):
 
     def smear(self, d: Expr) -> Expr:
         """Return the density of a difference."""
-        (own,) = self.resolution.observables
+        (own,) = self.resolution.drawn
         return substitute(self.resolution.density(), {own.expr: d})
 
     def density(self) -> Expr:
-        if (cells := self.by_cells()) is not None:
-            return cells
+        if (pieces := self.pieces_of_source()) is not None:
+            return self.by_cells(self.x.expr, pieces)
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
 
-    def by_cells(self) -> Expr | None:
-        """Return the density as a sum over the cells of a template, if it is one and the resolution is made of Gaussians."""
-        shares = self.resolution.shares()
-        gaussians = [(share, one) for share, one in shares if isinstance(one, Gaussian)]
-        pieces = self.source.pieces() if self.truth == (self.x.low, self.x.high) else None
-        if pieces is None or len(gaussians) < len(shares):
-            return None
-        x, parts = self.x.expr, []
-        for share, gaussian in gaussians:
+    def pieces_of_source(self) -> Pieces | None:
+        """Return the cells of a template and their polynomials, if it is one and the resolution is made of Gaussians."""
+        gaussians = all(isinstance(one, Gaussian) for _, one in self.resolution.shares())
+        return self.source.pieces() if gaussians and self.truth == (self.x.low, self.x.high) else None
+
+    def by_cells(self, x: Expr, pieces: Pieces) -> Expr:
+        """Return a template, cell by cell, with a resolution that is made of Gaussians."""
+        parts = []
+        for share, gaussian in self.resolution.shares():
+            assert isinstance(gaussian, Gaussian)
             ends = x - self.difference.high, x - self.difference.low
             seen = smeared_cells(x - gaussian.mu, *pieces, to_expr(gaussian.sigma), ends)
             parts.append(seen if gaussian is self.resolution else share / gaussian.integral() * seen)
@@ -191,6 +202,11 @@ class Convolved(Pdf):
         return integral_over(product, [self.x, self.difference], self.parameters)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
+        if (
+            pieces := self.pieces_of_source()
+        ) is not None:  # what lies below a value is what was below it, smeared
+            total = summed_up(pieces, self.x.high - self.difference.low)
+            return self.by_cells(high, total) - self.by_cells(low, total)
         if low.op is high.op is Op.CONST:  # one integral for all events
             known = self.smeared_area(low, high)
             return None if known is None else integral_over(known[0], [known[1]], self.parameters)
@@ -230,10 +246,24 @@ class Convolved(Pdf):
         return Observable.interned(f"true {self.x.name}", *ends, "")
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
+        if self.given:  # each row must be accepted equally often
+            return recipes.single(self)
         t, d = self.true_value, self.difference
         true = Density(self.true_density(t.expr), t)
         own = self.resolution.observables[0] is d
         return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
+
+
+def summed_up(pieces: Pieces, end: float) -> Pieces:
+    """Return the integral of a piecewise polynomial from its first edge on, as another that stays constant up to an end."""
+    edges, rows = pieces
+    powers = np.arange(1, len(rows) + 1)[:, None]
+    higher = rows / powers
+    before = np.concatenate([[0.0], np.cumsum(np.sum(higher * np.diff(edges) ** powers, axis=0))])
+    last = np.zeros(len(rows) + 1)
+    last[0] = before[-1]
+    whole = np.column_stack([np.vstack([before[:-1], higher]), last])
+    return np.append(edges, max(end, edges[-1] + 1.0)), whole
 
 
 def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
@@ -247,6 +277,12 @@ def check_parts(pdf: Pdf, resolution: Pdf) -> tuple[Observable, Observable]:
             raise ModelError(
                 f"convolution: the {role} must not be conditional, got one with {listing(part.given)} given; write a width"
                 " for each event into a shape, such as mf.shapes.Decay(t, tau, sigma=[s], given=[s]) or Voigt"
+            )
+        check_known(part, "a convolution")
+        if counted := sorted(counted_in(part)):
+            raise ModelError(
+                f"convolution: the {role} must not be one of whole numbers, got '{counted[0]}', whose steps would be smeared in the"
+                " place of the numbers; write mf.Sum of the resolution at each of them"
             )
         if len(part.drawn) != 1:
             names = ", ".join(repr(o.name) for o in part.observables)

@@ -12,7 +12,7 @@ from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
 from morefit.model.observable import Box, Observable
-from morefit.model.parts import simulations
+from morefit.model.parts import check_same_simulations
 from morefit.model.pdf import Branches, Change, Pdf, Shares
 from morefit.model.printed import numbered
 from morefit.model.recipes import Recipe, Recipes
@@ -66,11 +66,7 @@ class Sum(Pdf):
             raise ModelError(f"sum: {count} densities need {count} yields, got {len(self.yields)}")
         check_total(self.fractions)
         vars(self)["given"] = conditional_on("sum", self, self.pdfs)
-        if any(simulations(pdf) != simulations(self.pdfs[0]) for pdf in self.pdfs):
-            raise ModelError(
-                "sum: an efficiency that only a simulation knows must be that of all its densities;"
-                " write mf.Efficiency(mf.Sum(...), simulation)"
-            )
+        check_same_simulations("sum", self.pdfs)
         check_observables_of("sum", self.pdfs)
 
     @property
@@ -111,6 +107,16 @@ class Sum(Pdf):
 
     def with_yields_in(self, region: Region) -> Pdf:
         pdfs = [pdf.with_yields_in(region) for pdf in self.pdfs]
+        if self.given:  # probabilities, which are those of each event, cannot be part of fractions
+            from morefit.model.compose.restricted import restricted
+
+            parts = [restricted(pdf, region) for pdf in pdfs]
+            return Sum(
+                parts,
+                fractions=self.fractions or None,
+                yields=self.yields or None,
+                labels=self.labels or None,
+            )
         inside = [probability_of(pdf, region) for pdf in pdfs]
         start = {p.name: p.start for p in self.parameters}
         empty = [k for k, one in enumerate(inside) if not float(evaluate(one, start)) > 0]

@@ -19,6 +19,7 @@ from morefit.model.compose.checks import check_observables_of, check_parts, cond
 from morefit.model.compose.sum import Sum
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
+from morefit.model.parts import check_known, check_same_simulations
 from morefit.model.pdf import Change, Pdf
 from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region
@@ -94,6 +95,8 @@ class MomentMorph(Pdf):
         self, parameter: Operand, templates: Mapping[float, Pdf], interpolation: Weights = "linear"
     ) -> None:
         theta, points, pdfs = check_templates("moment morph", parameter, templates)
+        for pdf in pdfs:
+            check_known(pdf, "a moment morph")
         if len(pdfs[0].observables) != 1:
             raise ModelError(
                 f"moment morph: takes densities of one observable, got {len(pdfs[0].observables)}; use mf.Morph"
@@ -193,6 +196,7 @@ def check_templates(
     pdfs = check_parts(kind, [pdf for _, pdf in sorted(values.items())])
     points = tuple(sorted(value for value in values if value is not None))
     check_observables_of(kind, pdfs)
+    check_same_simulations("morph", pdfs)
     theta = check_operand(f"{kind}: the parameter", parameter, ANY)
     symbol = theta.value
     if theta.op is Op.SCALAR and isinstance(symbol, Parameter) and not symbol.fixed:
