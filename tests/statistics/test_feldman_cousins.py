@@ -50,6 +50,7 @@ def test_counting_has_the_intervals_of_the_exact_belt(n, background, backend, si
     low, high = feldman_cousins_poisson(n, background, non_increasing=False)
     spacing = 0.05
     values = [end + spacing * k for end in (low, high) for k in (-2.5, -1.5, -0.5, 0.5, 1.5, 2.5)]
+    values.insert(0, 0.0)  # p-values rise so slowly that toys may accept all others below
     model, data = counting(background), {"x": np.linspace(0.1, 0.9, n)}
     found = feldman_cousins(
         mf.Likelihood(model, data), "s", values, toys=sizes.constructed, seed=12, backend=backend

@@ -85,9 +85,9 @@ class Bins:
         return tuple(o.within(self.box) for o in pdf.drawn if o.name != self.x.name)
 
     def cover(self, pdf: Pdf) -> bool:
-        """Return whether a density has no events outside of the bins."""
-        inside = {**self.box, self.x.name: (self.span.low, self.span.high)}
-        return all(inside.get(o.name, (o.low, o.high)) == (o.low, o.high) for o in pdf.drawn)
+        """Return whether a density has no events outside of the bins; one that was integrated over a box may have some."""
+        ends = (self.span.low, self.span.high)
+        return not self.box and all((o.low, o.high) == ends for o in pdf.drawn if o.name == self.x.name)
 
     def touching(self, points: Sequence[float]) -> list[int]:
         """Return the numbers of the bins that some points lie in, or at the edge of."""
