@@ -7,7 +7,7 @@ cache. On one core (``--backend cpu``) or on a device (``--backend opencl``). Be
 ``--peers roofit numba`` fits some of the same toys with RooFit and with iminuit + numba-stats, from the truth and on one core,
 each in an environment of its own; what cannot be installed is left out. *Agree* is the share of toys in which all parameters
 are within a tenth of an error of ours. ``--large`` times one pass over a million events of shapes that cost more than a
-Gaussian (``large.py``) in their place.
+Gaussian (``large.py``) in their place, and the values of peers.
 """
 
 from __future__ import annotations
@@ -365,13 +365,58 @@ def peer_text(found: Mapping[str, Any]) -> str:
     return f"{found['toy_us']:.4g} ({found['valid']:.0%}, {found['agree']:.0%})"
 
 
-def time_large(backend: Any, repeats: int) -> None:
-    """Print nanoseconds per event of shapes at a million events."""
-    table = Table("model", "par.", "pass ns/event", "first pass s")
+def time_large(backend: Any, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Print nanoseconds per event of shapes at a million events, beside the values of peers that have them."""
+    pythons = peer_pythons(options.peers, options.envs.resolve())
+    table = Table(
+        "model",
+        "par.",
+        "pass ns/event",
+        "value",
+        "first pass s",
+        *(f"{p}: value, agrees to" for p in pythons),
+    )
+    results = []
     for name in LARGE:
-        r = time_pass(name, backend, repeats)
-        table.add_row(name, str(r["parameters"]), f"{r['pass_ns_per_event']:.3g}", f"{r['first_pass_s']:.2f}")
+        nll, r = time_pass(name, backend, options.repeats)
+        r["peers"] = time_large_peers(name, nll, pythons, options)
+        cells = (
+            f"{r['pass_ns_per_event']:.3g}",
+            f"{r['value_ns_per_event']:.3g}",
+            f"{r['first_pass_s']:.2f}",
+        )
+        table.add_row(name, str(r["parameters"]), *cells, *(value_text(r["peers"][p]) for p in pythons))
+        results.append(r)
     Console().print(table)
+    return results
+
+
+def time_large_peers(
+    name: str, nll: mf.Likelihood, pythons: Mapping[str, Path], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Let peers compute the value of a likelihood at its start, and of its events."""
+    floating, found = [(p.name, p.start, p.low, p.high, 0.0) for p in nll.parameters], {}
+    ours = nll.value([p.start for p in nll.parameters])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "toys.npz"
+        save_toys(path, [(nll.data,)] if pythons else [])
+        order = {
+            "model": name, "floating": floating, "toys": str(path), "repeats": options.repeats,
+            "seconds": options.peer_seconds,
+        }  # fmt: skip
+        for peer, python in pythons.items():
+            found[peer] = answer = run_peer(peer, python, order, folder)
+            if "value_s" in answer:
+                answer["value_ns_per_event"] = answer.pop("value_s") / len(nll.data) * 1e9
+                answer["agrees"] = abs(answer["nll"] - ours) / len(nll.data)
+    return found
+
+
+def value_text(found: Mapping[str, Any]) -> str:
+    """Return what a peer's value costs, and by how much per event it differs from ours."""
+    if "agrees" not in found:
+        return "-" if "skipped" in found else "failed"
+    return f"{found['value_ns_per_event']:.3g}, {found['agrees']:.0e}"
 
 
 def main() -> None:
@@ -393,7 +438,8 @@ def main() -> None:
     options = parser.parse_args()
     backend = backend_of(options.backend)
     if options.large:
-        time_large(backend, options.repeats)
+        results = time_large(backend, options)
+        options.out.with_name("large.json").write_text(json.dumps(results, indent=1) + "\n")
         return
     console, results = Console(), []
     pythons = peer_pythons(options.peers, options.envs.resolve())

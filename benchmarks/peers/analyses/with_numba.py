@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numba_stats import crystalball, norm, truncexpon, truncnorm
+from numba_stats import crystalball, crystalball_ex, norm, truncexpon, truncnorm, voigt
 
 from peers.analyses.worker import WEIGHT, Floating, Found, Part
 from peers.by_hand import angular_terms, minuit_fit
@@ -160,4 +160,38 @@ MODELS = {
     "four categories, constrained": fit_with(four_categories),
     "61 parameters": fit_with(sixty_one_parameters),
     "weighted mass fit": fit_with(weighted_mass),
+}
+
+
+# shapes at a million events
+
+
+def value_of(
+    density: Callable[[Array, Values], Array], column: str
+) -> Callable[[Sequence[Floating], Part], Any]:
+    """Return what makes the nll of a dataset as a function of values by name."""
+
+    def make(floating: Sequence[Floating], part: Part) -> Callable[[Values], float]:
+        return lambda values: minus_log(density(part[column], values))
+
+    return make
+
+
+def double_crystal_ball(m: Array, v: Values) -> Array:
+    tails = (v["alpha_left"], v["n_left"], v["sigma"], v["alpha_right"], v["n_right"], v["sigma"], v["mu"])
+    inside = np.diff(crystalball_ex.cdf(np.array([5.0, 5.6]), *tails))[0]
+    u = (m - 5.3) / 0.3
+    background = (1 + v["c1"] * u + v["c2"] * (2 * u * u - 1)) / (0.6 * (1 - v["c2"] / 3))
+    return np.asarray(v["f"] * crystalball_ex.pdf(m, *tails) / inside + (1 - v["f"]) * background)
+
+
+def voigt_density(m: Array, v: Values) -> Array:
+    shape = (0.5 * v["gamma"], v["mu"], v["sigma"])
+    nodes, weights = np.polynomial.legendre.leggauss(400)  # numba-stats has no integral of it
+    return np.asarray(voigt.pdf(m, *shape) / (0.5 * np.sum(weights * voigt.pdf(5.5 + 0.5 * nodes, *shape))))
+
+
+LARGE = {
+    "double Crystal Ball + Chebyshev": value_of(double_crystal_ball, "m"),
+    "Voigt": value_of(voigt_density, "m"),
 }

@@ -158,16 +158,20 @@ def mass_and_lifetime(w: Workshop) -> Any:
     return add(w, [signal, background], [w["Ns"], w["Nb"]])
 
 
-def angles_and_mass(w: Workshop) -> Any:
+def three_angles(w: Workshop) -> Any:
     path = Path(__file__).parents[1] / "workers" / "RooKstarMuMu.h"
     ROOT.gInterpreter.Declare(f'#pragma cling optimize(3)\n#include "{path}"')
     angles = [
         w.observable(n, -high, high) for n, high in (("ctl", 1.0), ("ctk", 1.0), ("phi", 3.141592653589793))
     ]
+    names = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
+    return w.make("RooKstarMuMu", *angles, *(w[n] for n in names))
+
+
+def angles_and_mass(w: Workshop) -> Any:
+    density = three_angles(w)
+    angles = list(w.observables.values())
     m = w.observable("m", 5.17, 5.7)
-    density = w.make(
-        "RooKstarMuMu", *angles, *(w[n] for n in ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9"))
-    )
     signal = w.make("RooProdPdf", ROOT.RooArgList(density, w.crystal_ball(m, "mu", "sigma", 1.6, 3.0)))
     flat = w.make("RooUniform", ROOT.RooArgSet(*angles))
     background = w.make("RooProdPdf", ROOT.RooArgList(flat, w.make("RooExponential", m, w["c"])))
@@ -203,4 +207,63 @@ MODELS = {
     "four categories, constrained": fit_with(four_categories),
     "61 parameters": fit_with(sixty_one_parameters),
     "weighted mass fit": fit_with(mass),
+}
+
+
+# shapes at a million events
+
+
+def value_of(model: Model, conditional: str | None = None) -> Callable[[Sequence[Floating], Part], Any]:
+    """Return what makes the nll of a dataset as a function of values by name."""
+
+    def make(floating: Sequence[Floating], part: Part) -> Callable[[dict[str, float]], float]:
+        workshop = Workshop(floating)
+        pdf = model(workshop)
+        data = workshop.keep(taker(workshop, [pdf])([part], None))
+        options: dict[str, Any] = {"EvalBackend": "cpu"}
+        if conditional is not None:
+            options["ConditionalObservables"] = ROOT.RooArgSet(workshop.observables[conditional])
+        nll = workshop.keep(pdf.createNLL(data, **options))
+
+        def value(values: dict[str, float]) -> float:
+            for name, number in values.items():
+                workshop[name].setVal(number)
+            return float(nll.getVal())
+
+        return value
+
+    return make
+
+
+def double_crystal_ball(w: Workshop) -> Any:
+    m = w.observable("m", 5.0, 5.6)
+    names = ("mu", "sigma", "alpha_left", "n_left", "alpha_right", "n_right")
+    signal = w.make("RooCrystalBall", m, *(w[n] for n in names))
+    return add(w, [signal, w.make("RooChebychev", m, ROOT.RooArgList(w["c1"], w["c2"]))], [w["f"]])
+
+
+def decay(w: Workshop) -> Any:
+    t, error = w.observable("t", -1.0, 12.0), w.observable("sigma_t", 0.005, 0.2)
+    resolution = w.make("RooGaussModel", t, w.number(0.0), w["scale"], error)
+    return w.make("RooDecay", t, w["tau"], resolution, ROOT.RooDecay.SingleSided)
+
+
+def voigt(w: Workshop) -> Any:
+    return w.make("RooVoigtian", w.observable("m", 5.0, 6.0), w["mu"], w["gamma"], w["sigma"])
+
+
+def landau(w: Workshop) -> Any:
+    m = w.observable("m", 0.0, 30.0)
+    m.setBins(10_000, "cache")  # of the Fourier transform
+    mean = w.make("RooFormulaVar", "@0 + 0.2227816 * @1", ROOT.RooArgList(w["mpv"], w["width"]))
+    energy = w.make("RooLandau", m, mean, w["width"])
+    return w.make("RooFFTConvPdf", m, energy, w.make("RooGaussian", m, w.number(0.0), w["sigma"]))
+
+
+LARGE = {
+    "double Crystal Ball + Chebyshev": value_of(double_crystal_ball),
+    "decay, per-event resolution": value_of(decay, "sigma_t"),
+    "Voigt": value_of(voigt),
+    "Landau x Gaussian, numerical": value_of(landau),
+    "three angles": value_of(three_angles),
 }

@@ -1,7 +1,8 @@
 """Fit the toys of one model with one system and print JSON: ``python -m peers.analyses.worker with_numba ORDER``.
 
 ORDER is JSON: the model, its floating parameters (name, start, low, high, step), a file of toys, Minuit's strategy,
-and after how many seconds no other toy is begun, if there are two.
+and after how many seconds no other toy is begun, if there are two. With a number of ``repeats`` it is the value of the nll
+of the first dataset that is timed, of one of the larger shapes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +52,30 @@ def read_toys(path: str) -> list[list[Part]]:
     return [[parts[k] for k in sorted(parts)] for _, parts in sorted(toys.items())]
 
 
+def time_value(
+    value: Callable[[dict[str, float]], float], floating: list[Floating], repeats: int
+) -> dict[str, Any]:
+    """Time the nll at points that differ in all parameters, in CPU time, best of several; the first call compiles."""
+    start, times = {p.name: p.start for p in floating}, []
+    nll = value(start)
+    for k in range(1, repeats + 1):
+        begin = time.process_time()
+        value({p.name: p.start + 1e-6 * k * (p.high - p.low) for p in floating})
+        times.append(time.process_time() - begin)
+    return {"value_s": min(times), "nll": nll}
+
+
 def main() -> None:
     say = take_stdout()
     system, order = importlib.import_module(f"peers.analyses.{sys.argv[1]}"), json.loads(sys.argv[2])
-    if order["model"] not in system.MODELS:
+    if order["model"] not in (system.LARGE if "repeats" in order else system.MODELS):
         say({"skipped": "not written"})
         return
     floating = [Floating(*row) for row in order["floating"]]
+    if "repeats" in order:
+        ((part,),) = read_toys(order["toys"])
+        say(time_value(system.LARGE[order["model"]](floating, part), floating, order["repeats"]))
+        return
     fit = system.MODELS[order["model"]](floating, order["strategy"])
     times, found = [], []
     for parts in read_toys(order["toys"]):
