@@ -18,7 +18,7 @@ import analyses
 import large
 import morefit as mf
 from models import MODELS
-from peers.analyses.worker import read_toys
+from peers.analyses.worker import Floating, read_toys, time_value
 from peers.by_hand import PEERS as BY_HAND
 from peers.problem import PROBLEMS
 from peers.results import kept, problems
@@ -200,5 +200,16 @@ def test_the_weighted_analysis_is_timed():
 
 @pytest.mark.parametrize("name", ["Voigt", "three angles, histogram acceptance"])
 def test_shapes_at_many_events_have_a_time(name):
-    said = large.time_pass(name, mf.Cpu(threads=1), 1, 1000)
-    assert said["pass_ns_per_event"] > 0 and said["events"] == 1000
+    nll, said = large.time_pass(name, mf.Cpu(threads=1), 1, 1000)
+    assert (
+        said["pass_ns_per_event"] > 0 and said["value_ns_per_event"] > 0 and said["events"] == len(nll.data)
+    )
+
+
+def test_values_of_peers_are_timed_where_all_parameters_differ():
+    points = []
+    floating = [Floating("a", 1.0, 0.0, 2.0, 0.1), Floating("b", 3.0, 0.0, 9.0, 0.1)]
+    said = time_value(lambda values: points.append(values) or 5.0, floating, 3)
+    assert said["nll"] == 5.0 and said["value_s"] >= 0
+    assert points[0] == {"a": 1.0, "b": 3.0}
+    assert all(len({point[name] for point in points}) == 4 for name in "ab")
