@@ -96,18 +96,25 @@ def fit(
         )  # fmt: skip
         check_data(likelihood)
         check_constrained(likelihood.parts, (p for way in ways for p in way.model.parameters))
-        problem = make_problem(likelihood, start, fixed, limits)
-        if (spanning := for_limits(likelihood, problem.spanned())) is not likelihood:
-            likelihood, problem = spanning, make_problem(spanning, start, fixed, limits)
-        result = minimise_problem(likelihood, problem, options, starts)
-        if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:
-            likelihood = finer
-            result = minimise_problem(likelihood, make_problem(finer, result, fixed, limits), options, starts)
-        return result.fitted_to(likelihood)
+        return fit_likelihood(likelihood, start, fixed, limits, options=options, starts=starts)
 
     if ways:
         return fit_choices(ways, decided, (start, fixed, limits), options)
     return decided(model, start, fixed, limits, options)
+
+
+def fit_likelihood(
+    likelihood: Term, start: Any, fixed: Any, limits: Any, *, options: Options, starts: int
+) -> FitResult:
+    """Fit a likelihood, with formulas for the limits of the fit, and once more where its integrals need finer nodes."""
+    problem = make_problem(likelihood, start, fixed, limits)
+    if (spanning := for_limits(likelihood, problem.spanned())) is not likelihood:
+        likelihood, problem = spanning, make_problem(spanning, start, fixed, limits)
+    result = minimise_problem(likelihood, problem, options, starts)
+    if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:
+        likelihood = finer
+        result = minimise_problem(likelihood, make_problem(finer, result, fixed, limits), options, starts)
+    return result.fitted_to(likelihood)
 
 
 def with_finer_nodes(likelihood: Term, result: FitResult) -> Term:

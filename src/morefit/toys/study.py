@@ -139,9 +139,7 @@ def toy_study(
     template = partial(template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in)
     drawn = template(model, given=given)
     truth = complete(drawn, truth, "truth")
-    if isinstance(fit_model, Simultaneous):
-        fit_model = fit_model.in_order_of(model)  # in which they are drawn
-    fitted = drawn if fit_model is None else template(fit_model)
+    fitted = drawn if fit_model is None else template(ordered_as(model, fit_model))
     check_constrained((*drawn.parts, *fitted.parts))
     seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
@@ -153,6 +151,11 @@ def toy_study(
     )  # fmt: skip
     job = study_job(task, sizes, pace, executor, {} if save is None else facts_of(task))
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
+
+
+def ordered_as(model: Pdf | Simultaneous | Term, fit_model: Pdf | Simultaneous | Term) -> Any:
+    """Return what is fitted, the categories of simultaneous models in the order in which they are drawn."""
+    return fit_model.in_order_of(model) if isinstance(fit_model, Simultaneous) else fit_model
 
 
 def study_job(
