@@ -39,11 +39,6 @@ settings.register_profile(
 settings.load_profile("morefit")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tools, mypy above all, so that no worker ends with them while others have nothing to do."""
-    items.sort(key=lambda item: item.path.name != "test_tools.py")
-
-
 def pytest_collection_finish() -> None:
     """Look for garbage less often, and never among tests and modules: that was a tenth of the whole run."""
     gc.collect()

@@ -22,10 +22,6 @@ def test_ruff_has_nothing_to_say(verb):
     run(sys.executable, "-m", "ruff", *verb, ".")
 
 
-def test_mypy_has_nothing_to_say():
-    run(sys.executable, "-m", "mypy", "--strict", "src")
-
-
 def test_imports_go_one_way():
     run(shutil.which("lint-imports", path=str(Path(sys.executable).parent)) or "lint-imports")
 
