@@ -109,8 +109,8 @@ def plot(
     Example: ``mf.plot(model, data, m, values=result)``
     """
     drawing = Drawing(
-        bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, blind=blind, box=box,
-        oversampling=oversampling, ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins),
+        bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, blind=blind, oversampling=oversampling,
+        ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins), box=[box] if isinstance(box, Parameter) else box,
     )  # fmt: skip
     return plot_any(drawing, model, (data, weights), observable, values, chosen=(category, summed))
 
@@ -173,7 +173,7 @@ class Drawing:
     nested: bool = False
     band: bool = False
     lower: Lower | None = None
-    box: bool | str | Parameter | Sequence[str | Parameter] = ()
+    box: bool | str | Sequence[str | Parameter] = ()
     oversampling: int = OVERSAMPLING
     blind: Any = ()
     ax: AnyAxes = None
@@ -289,7 +289,7 @@ class Drawing:
 
 
 def box_lines(
-    wanted: bool | str | Parameter | Sequence[str | Parameter],
+    wanted: bool | str | Sequence[str | Parameter],
     parameters: Sequence[Parameter],
     values: Any,
     chi2: GoodnessOfFit | None,
@@ -300,9 +300,7 @@ def box_lines(
     labels = {p.name: p.label for p in parameters}
     fit = values if isinstance(values, FitResult) else None
     floating = [name for name in labels if fit and name in fit.floating]
-    if isinstance(wanted, str | Parameter):
-        wanted = [wanted]
-    some = ["chi2", *floating] if wanted is True else wanted or ()
+    some = ["chi2", *floating] if wanted is True else [wanted] if isinstance(wanted, str) else wanted or ()
     names = [name_of(one) for one in some]
     if unknown := [name for name in names if name != "chi2" and name not in labels]:
         raise OptionError(
