@@ -21,7 +21,7 @@ from morefit.jobs.digest import Digests
 from morefit.jobs.executors import Block, DaskClient, Report, Work, share
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Term
-from morefit.likelihood.spanning import for_limits
+from morefit.likelihood.wider import for_limits
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood

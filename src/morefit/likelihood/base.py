@@ -17,7 +17,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
-from morefit.likelihood.spanning import for_points
+from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
 from morefit.targets.base import Backend

@@ -14,7 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
 from morefit.likelihood import Evaluation, Term
-from morefit.likelihood.spanning import for_limits
+from morefit.likelihood.wider import for_limits
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.minimise.newton import Minima, minimise

@@ -14,8 +14,8 @@ from morefit.errors import ModelError
 from morefit.likelihood import Term
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
-from morefit.likelihood.spanning import for_limits, for_values
 from morefit.likelihood.sums import check_constrained
+from morefit.likelihood.wider import for_limits, for_values
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import WORST, minimise_likelihood
@@ -108,8 +108,8 @@ def fit_likelihood(
 ) -> FitResult:
     """Fit a likelihood, with formulas for the limits of the fit, and once more where its integrals need finer nodes."""
     problem = make_problem(likelihood, start, fixed, limits)
-    if (spanning := for_limits(likelihood, problem.spanned())) is not likelihood:
-        likelihood, problem = spanning, make_problem(spanning, start, fixed, limits)
+    if (wider := for_limits(likelihood, problem.spanned())) is not likelihood:
+        likelihood, problem = wider, make_problem(wider, start, fixed, limits)
     result = minimise_problem(likelihood, problem, options, starts)
     if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:
         likelihood = finer

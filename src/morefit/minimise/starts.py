@@ -28,10 +28,8 @@ VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger err
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
-ASTRAY, PART = (
-    5.0,
-    0.1,
-)  # errors, and of the way between limits: a rough way that leads so far was led by chance
+# errors, and of the way between limits: a rough way that leads so far was led by chance
+ASTRAY, PART = 5.0, 0.1
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many

@@ -33,9 +33,8 @@ from morefit.expr.operations.normal import TAIL_FROM
 from morefit.model.formulas import exprel, gaussian_area, is_wide, largest, smallest
 
 Complex = tuple[Expr, Expr]
-FAR = (
-    math.sqrt(2) * TAIL_FROM
-)  # lifetimes in a width, from which on decays are made of what has a limit for short ones
+# lifetimes in a width, from which on decays are made of what has a limit for short ones
+FAR = math.sqrt(2) * TAIL_FROM
 SHORT = 10.0  # lifetimes in a width: with fewer, what cancels is little
 LATE = 7.0  # after a decay so far out w counts for 1e-21 of an oscillation
 NARROW_CELL = 0.5  # in widths of the resolution

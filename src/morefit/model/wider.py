@@ -73,9 +73,8 @@ def wider_parameters(parameters: Sequence[Parameter], limits: Limits) -> Changed
     pairs = []
     for p in parameters:
         low, high = limits.get(p.name, (p.low, p.high))
-        if (
-            low < p.low or high > p.high
-        ) and not p.blind:  # no formula is chosen by the limits of a hidden value
+        # no formula is chosen by the limits of a hidden value
+        if (low < p.low or high > p.high) and not p.blind:
             pairs.append((p, p.with_limits(min(low, p.low), max(high, p.high))))
     return tuple(pairs)
 

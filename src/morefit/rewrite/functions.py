@@ -31,9 +31,8 @@ class Functions:
         self.names: dict[Expr, Expr] = {}  # bodies to scalars
         self.outer: dict[Expr, Expr] = {}  # derivatives of those by their variables
         self.derived: dict[Expr, tuple[Expr, ...]] = {}
-        self.new = Rewriter(
-            NESTED_ALGEBRA
-        )  # sums stay inside sums, so that what several share stays one node
+        # sums stay inside sums, so that what several share stays one node
+        self.new = Rewriter(NESTED_ALGEBRA)
 
     def definitions(self) -> dict[Expr, Expr]:
         """Return what the scalars stand for, in terms of parameters."""

@@ -374,9 +374,8 @@ def read_rows(rows: FitRows) -> Fits:
     unresolved = rows.column("unresolved")
 
     def mark(cut: slice) -> None:
-        odd = cut.start + np.flatnonzero(
-            (rows.status[cut] != CONVERGED) | (unresolved[cut] != 0)
-        )  # few, as a rule
+        # few, as a rule
+        odd = cut.start + np.flatnonzero((rows.status[cut] != CONVERGED) | (unresolved[cut] != 0))
         resolved = unresolved[odd] == 0
         valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
         method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)

@@ -89,10 +89,8 @@ class RelativisticBreitWigner(Pdf):
         mass, width = to_expr(self.mass), to_expr(self.width)
         start = where(FAR * mass * Op.SQRT(mass**2 + width**2) < x**2, x, 1)
         real, turned = (mass / start) ** 2, mass * width / start**2  # of c**2 / x**2
-        powers, total = (
-            (ONE, const(0)),
-            const(0),
-        )  # a power's real part, and its imaginary one over the first's
+        # a power's real part, and its imaginary one over the first's
+        powers, total = (ONE, const(0)), const(0)
         for k in range(1, TERMS + 1):
             powers = powers[0] * real - powers[1] * turned**2, powers[0] + powers[1] * real
             total = total + powers[1] / (2 * k + 1)

@@ -155,9 +155,8 @@ def slope_of_v(rest: Array) -> Array:
 
 FARTHEST = 5.0  # in -z/2: the Gaussian in its exponential is zero from 4 on
 TAIL = -6.0  # the highest z of a range that is measured by what the density has there: soon that is no number
-SERIES = tuple(
-    (-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(11)
-)  # in exp(z): the next term is 3e-18
+# in exp(z): the next term is 3e-18
+SERIES = tuple((-1.0) ** k * math.prod(range(1, 2 * k, 2)) for k in range(11))
 
 
 @dataclass(frozen=True, eq=False)
