@@ -25,6 +25,7 @@ from morefit.random.host import part_key
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
 from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
+from morefit.toys.weight_sums import lost_toys
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
@@ -148,7 +149,9 @@ class Toys:
         No result depends on which other toys are there, nor on the number of threads.
         """
         fits = self.first_fit(self.ensemble)
-        self.fit_again(fits, fits.failed, self.ensemble)
+        lost = lost_toys(self)  # which have no minimum, wherever a fit ended
+        fits.valid[lost], fits.method[lost] = False, FAILED
+        self.fit_again(fits, np.setdiff1d(fits.failed, lost), self.ensemble)
         return fits
 
     def first_fit(self, ensemble: Ensemble) -> Fits:
