@@ -41,6 +41,7 @@ from large import LARGE, time_pass
 from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
+from morefit.likelihood.observed import observed
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Fits
 from morefit.toys.batch import StoredToys
 from morefit.toys.ensemble import Ensemble
@@ -65,16 +66,24 @@ class Analysis:
 
     likelihood: Term
     events: tuple[int, ...]
-    weighted: bool = False  # events have weights, and are given, not drawn
+    given: bool = False  # events are given, with weights, not drawn
 
 
 def of_model(model: mf.Pdf, events: int) -> Analysis:
     return Analysis(empty(model), (events,))
 
 
-def empty(model: mf.Pdf, constraints: tuple[Any, ...] = ()) -> Term:
+def empty(model: mf.Pdf, constraints: tuple[Any, ...] = (), weights: Any = None) -> Term:
     """Return the likelihood of a model without events."""
-    return mf.Likelihood(model, {o.name: np.empty(0) for o in model.observables}, constraints=constraints)
+    columns = {o.name: np.empty(0) for o in model.observables}
+    return mf.Likelihood(model, columns, constraints=constraints, weights=weights)
+
+
+def weighted_mass() -> Analysis:
+    """The paper's mass model, of events that are seen with an efficiency and weighted by its inverse."""
+    model = mass_model()
+    (m,) = model.observables
+    return Analysis(empty(model, weights=1 / (0.9 - 0.6 * np.exp(-(m - 5.0) / 0.4))), (1000,))
 
 
 def mass_and_lifetime() -> Analysis:
@@ -155,7 +164,8 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "angles x mass, with background": angles_and_mass,
     "four categories, constrained": four_categories,
     "61 parameters": sixty_one_parameters,
-    "weighted mass fit": lambda: Analysis(empty(mass_model()), (1000,), weighted=True),
+    "weighted mass fit": weighted_mass,
+    "weighted mass fit, datasets given": lambda: Analysis(empty(mass_model()), (1000,), given=True),
     "decay, per-event resolution": decay_with_errors,
 }
 AGREE = 0.1  # errors: fits of peers that are closer agree with ours
@@ -166,7 +176,7 @@ def make_ensemble(name: str, backend: Any) -> tuple[Ensemble, np.ndarray[Any, An
     analysis = ANALYSES[name]()
     values = {p.name: p.start for p in analysis.likelihood.all_parameters}
     ensemble = Ensemble(
-        drawn=analysis.likelihood,
+        drawn=observed("analyses", analysis.likelihood),
         fitted=analysis.likelihood,
         truth=values,
         start=values,
@@ -190,12 +200,13 @@ def datasets(name: str, ensemble: Ensemble, count: int) -> list[tuple[mf.Dataset
     analysis, rng = ANALYSES[name](), np.random.default_rng(1)
     toys = ensemble.draw(0, np.tile(analysis.events, (count, 1)))
     drawn = [toys.datasets(k) for k in range(count)]
-    if not analysis.weighted:
-        return drawn
-    return [tuple(d.with_weights(rng.uniform(0.2, 1.8, len(d))) for d in toy) for toy in drawn]
+    if analysis.given:
+        return [tuple(d.with_weights(rng.uniform(0.2, 1.8, len(d))) for d in toy) for toy in drawn]
+    parts = analysis.likelihood.parts
+    return [tuple(part.read(d) for part, d in zip(parts, toy, strict=True)) for toy in drawn]
 
 
-def time_weighted(name: str, backend: Any, repeats: int) -> dict[str, Any]:
+def time_given(name: str, backend: Any, repeats: int) -> dict[str, Any]:
     """Time fits of weighted datasets that are in memory, with sandwich errors."""
     begin = time.perf_counter()
     drawn, events = make_ensemble(name, backend)
@@ -216,8 +227,8 @@ def time_weighted(name: str, backend: Any, repeats: int) -> dict[str, Any]:
 
 def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict[str, Any]:
     """Time toys of one model, and the parts of a toy."""
-    if ANALYSES[name]().weighted:
-        return time_weighted(name, backend, repeats)
+    if ANALYSES[name]().given:
+        return time_given(name, backend, repeats)
     begin = time.perf_counter()
     ensemble, events = make_ensemble(name, backend)
     one = ensemble.draw(0, events[None])

@@ -59,6 +59,21 @@ def toys(request, backend, sizes):
     return list(draw(sizes.weighted, backend))
 
 
+@pytest.mark.slow
+@on_one_backend
+@pytest.mark.parametrize("extended", [False, True], ids=["fractions", "yields"])
+def test_intervals_of_toys_that_a_formula_weights_cover_as_often_as_they_say(extended, backend, sizes):
+    model, weights = signal(extended=extended), 1 / (0.9 * np.exp(-0.4 * T) + 0.05)
+    toys = mf.toy_study(
+        model, weights=weights, toys=sizes.weighted, events=None if extended else EVENTS, seed=31, backend=backend,
+        progress=False,
+    )  # fmt: skip
+    assert toys.valid.mean() > 0.995
+    for name in toys.names:
+        inside = np.mean(np.abs(toys.pulls(name)) <= 1)
+        assert abs(inside - LEVEL) < PULL_SIGMAS * np.sqrt(LEVEL * (1 - LEVEL) / len(toys)), name
+
+
 # fits of weighted events on other backends are compared in tests/targets/test_weights_everywhere.py
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -39,6 +39,19 @@ def test_many_weighted_fits(fast, data):
     np.testing.assert_allclose(found.errors, judged.errors, rtol=REPEATED)
 
 
+def test_toys_weighted_by_a_formula(fast):
+    model = extended()
+    (m,) = model.observables
+    weights = 1 / (0.3 + 0.2 * (m - 5.0))
+    judged, found = (
+        mf.toy_study(model, weights=weights, toys=3, seed=1, progress=False, backend=b)
+        for b in ("reference", fast)
+    )
+    assert found.valid.all() and found.events.tolist() == judged.events.tolist()
+    np.testing.assert_allclose(found.errors, judged.errors, rtol=EXACT_ERRORS)
+    np.testing.assert_allclose(found.values / found.errors, judged.values / judged.errors, atol=REPEATED)
+
+
 def test_expected_information(fast):
     judged, found = (mf.fisher_information(extended(), backend=b) for b in ("reference", fast))
     scale = np.sqrt(np.diag(judged.matrix))

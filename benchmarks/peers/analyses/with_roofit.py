@@ -207,6 +207,7 @@ MODELS = {
     "four categories, constrained": fit_with(four_categories),
     "61 parameters": fit_with(sixty_one_parameters),
     "weighted mass fit": fit_with(mass),
+    "weighted mass fit, datasets given": fit_with(mass),
 }
 
 

@@ -91,6 +91,11 @@ class Draft:
         weights = None if self.weights is None else self.weights[keep]
         return Draft(columns, self.kind, self.masked, weights, categories=self.categories)
 
+    def drop(self, observables: Iterable[Ranged]) -> None:
+        """Leave out columns."""
+        for o in observables:
+            del self.columns[o.name]
+
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
         """The labels of the columns of labels."""

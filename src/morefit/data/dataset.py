@@ -24,11 +24,12 @@ from morefit.data.columns import (
     listed,
     raise_if,
     ranges_of_columns,
-    read_source,
     without_other_labels,
 )
 from morefit.data.labels import Category, Labelled, without_categories
+from morefit.data.weights import Weights, bad_observables, read_events
 from morefit.errors import DataError
+from morefit.expr import Quantity
 from morefit.model.observable import Ranges
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
@@ -52,8 +53,8 @@ class Dataset:
     The source is a mapping from names to columns, a DataFrame, a table of Arrow, an awkward or structured array of
     records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
     dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
-    must lie in the ranges; without, all columns are used. Weights are an array or the name of a column. Labels are
-    declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
+    must lie in the ranges; without, all columns are used. Weights are an array, the name of a column, or a formula of
+    observables, also of others, such as ``1 / efficiency``. Labels are declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
 
     Example: ``mf.Dataset({"m": [5.1, 5.8]}, m, weights=[1.0, 0.5])``
     """
@@ -74,15 +75,17 @@ class Dataset:
         source: object,
         observables: Ranged | Iterable[Ranged] | None = None,
         *,
-        weights: ArrayLike | str | None = None,
+        weights: Weights = None,
     ) -> None:
         ranges = None if observables is None else listed(observables)
         columns = source._raw(ranges) if isinstance(source, Dataset) else source
         copies = columns is source  # a dataset never changes
-        draft = read_source(columns, ranges, own_weights(source, weights), copies=copies)
+        draft, others = read_events(columns, ranges, own_weights(source, weights), copies=copies)
         draft, report = without_other_labels(draft)
-        draft.problems += bad_columns(draft, ranges or ())
+        draft.problems += bad_columns(draft, [*(ranges or ()), *others])
+        draft.problems += bad_observables(draft.columns, weights) if not draft.problems else []
         raise_if(draft.problems + bad_weights(draft))
+        draft.drop(others)
         checked = () if draft.labels else tuple(ranges or ())
         self._set_columns(draft.columns, draft.weights, report, draft.labels, checked)
 
@@ -109,14 +112,14 @@ class Dataset:
         source: object,
         observables: Ranged | Iterable[Ranged],
         *,
-        weights: ArrayLike | str | None = None,
+        weights: Weights = None,
     ) -> Dataset:
         """Return the events in the ranges of all observables (NaN is outside), with their numbers in ``report``."""
         from morefit.data.report import CutReport
 
-        ranges = listed(observables)
-        draft = read_source(source, ranges, own_weights(source, weights))
+        draft, others = read_events(source, listed(observables), own_weights(source, weights))
         raise_if(draft.problems)
+        ranges = [*listed(observables), *others]
         outside = {o.name: is_outside(draft.columns[o.name], o) for o in ranges}
         keep = ~np.logical_or.reduce(list(outside.values()))
         counts = {name: int(mask.sum()) for name, mask in outside.items()}
@@ -126,6 +129,7 @@ class Dataset:
         report = CutReport(
             len(keep), int(keep.sum()), counts, not_numbers={name: n for name, n in nan.items() if n}
         )
+        selected.drop(others)
         return build(selected.columns, selected.weights, report, draft.labels)
 
     def inside(self, region: Ranges) -> Dataset:
@@ -275,7 +279,7 @@ class Dataset:
         codes = self._columns[name]
         return {label: self[codes == k] for k, label in enumerate(self._labels[name])}
 
-    def _for_observables(self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+    def _for_observables(self, observables: tuple[Ranged, ...], weights: Weights = None) -> Dataset:
         """Return a dataset of observables: this one itself if it has been checked for the same ones."""
         known = self._checked
         same = known is observables or (len(known) == len(observables) and all(map(is_, known, observables)))
@@ -298,10 +302,13 @@ class Dataset:
             return None
         return columns if are_inside(columns, observables) else None
 
-    def with_weights(self, weights: ArrayLike | None) -> Dataset:
-        """Return the same events with other weights, or with none."""
+    def with_weights(self, weights: ArrayLike | Quantity | None) -> Dataset:
+        """Return the same events with other weights, numbers or a formula of observables, or with none."""
         draft = Draft(dict(self._columns), "column", dict.fromkeys(self._columns, 0))
-        if weights is not None:
+        if isinstance(weights, Quantity):
+            draft, _ = read_events(self._columns, None, weights, copies=False)
+            draft.problems += [] if draft.problems else bad_observables(draft.columns, weights)
+        elif weights is not None:
             draft.add_weights(weights)
         draft.check_lengths()
         raise_if(draft.problems + bad_weights(draft))
@@ -374,7 +381,7 @@ class Dataset:
         return as_html(self)
 
 
-def own_weights(source: object, weights: ArrayLike | str | None) -> ArrayLike | str | None:
+def own_weights(source: object, weights: Weights) -> Weights:
     """Return the weights that are passed, else those of a dataset."""
     return source.weights if weights is None and isinstance(source, Dataset) else weights
 
@@ -404,7 +411,7 @@ def are_inside(columns: Mapping[str, Array], observables: Iterable[Ranged]) -> b
     return all(all_between(columns[o.name], o.low, o.high) for o in observables)
 
 
-def dataset_of(source: object, observables: tuple[Ranged, ...], weights: ArrayLike | None = None) -> Dataset:
+def dataset_of(source: object, observables: tuple[Ranged, ...], weights: Weights = None) -> Dataset:
     """Return a dataset of observables, of any source."""
     if isinstance(source, Dataset):
         return source._for_observables(observables, weights)

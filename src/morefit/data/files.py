@@ -10,8 +10,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from numpy.typing import ArrayLike
-
 from morefit.data.columns import raise_if, ranges_of_columns, suggest_column
 from morefit.data.dataset import Dataset
 from morefit.data.io.formats import check_tree
@@ -22,6 +20,7 @@ from morefit.data.labels import Category
 from morefit.data.pieces import MAX_NUMBERS, MAX_ROWS, Pieces, StoredFile, Summary, read_ahead
 from morefit.data.reading import check_filled, check_names, wanted_of
 from morefit.data.report import CutReport, add_reports
+from morefit.data.weights import Weights
 from morefit.errors import BackendError, DataError
 from morefit.model.observable import Ranges
 from morefit.text.progress import Bar
@@ -215,9 +214,7 @@ class FileDataset(Dataset):
                 histogram += piece.to_hist(observables, bins)
         return histogram
 
-    def _for_observables(
-        self, observables: tuple[Ranged, ...], weights: ArrayLike | None = None
-    ) -> FileDataset:
+    def _for_observables(self, observables: tuple[Ranged, ...], weights: Weights = None) -> FileDataset:
         """Return the dataset itself if it has the observables, and all events lie in their ranges."""
         low, high = self._summary.low, self._summary.high
         if weights is not None:

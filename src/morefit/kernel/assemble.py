@@ -189,7 +189,6 @@ class Assembler:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
         if self.counted and self.request.weighted:
             rows.append((COUNT, Reduce.EXACT, WEIGHT))
-        terms = enumerate(set_terms(self.request))
         rows = [row for row in rows if row[2] is not ZERO]
         scaled = self.sum_scaled(rows)
         return SumLoop(
@@ -199,8 +198,13 @@ class Assembler:
             pairs=pairs,
             counted=tuple(self.counted),
             scaled=scaled,
-            per_set=tuple((k, term) for k, term in terms if not is_zero(term)),
+            per_set=self.per_set,
         )
+
+    @property
+    def per_set(self) -> tuple[tuple[int, Expr], ...]:
+        """What is added to outputs once for each set."""
+        return tuple((k, term) for k, term in enumerate(set_terms(self.request)) if not is_zero(term))
 
     def sum_scaled(self, rows: list[Row]) -> tuple[ScaledTerm, ...]:
         """Add sums of the terms that second derivatives are made of; return how they are scaled and added to outputs."""
@@ -288,7 +292,8 @@ class Assembler:
         outputs = self.request.outputs
         slopes = tuple(product(self.weight, total(*self.slopes(i))) for i in range(self.count))
         if self.count >= self.tiles_from:
-            return SumLoop(outputs, (), (), PairTerms(slopes))
+            return SumLoop(outputs, (), (), PairTerms(slopes), per_set=self.per_set)
         pairs = [product(slopes[i], slopes[j]) for i in range(self.count) for j in range(i + 1)]
         rows = [(k, pair) for k, pair in enumerate(pairs) if pair is not ZERO]
-        return SumLoop(outputs, tuple(p for _, p in rows), tuple(Result(k, Reduce.ADD) for k, _ in rows))
+        results = tuple(Result(k, Reduce.ADD) for k, _ in rows)
+        return SumLoop(outputs, tuple(p for _, p in rows), results, per_set=self.per_set)

@@ -51,7 +51,7 @@ class Request:
     weighted: bool = False
     careful: bool = False  # leave out, and count, events whose density is not a positive number
     fisher: bool = False  # instead: the sums of (weight * gradient) pairs
-    per_set: Expr = ZERO  # added once for each set, not for each event
+    per_set: Expr = ZERO  # added once for each set, not for each event; to pairs its second derivatives
 
     @property
     def outputs(self) -> int:
@@ -176,8 +176,10 @@ def is_square(node: Expr) -> bool:
 
 def set_terms(request: Request) -> list[Expr]:
     """Return what is added once for each set, output by output."""
-    if request.per_set is ZERO or request.fisher:
+    if request.per_set is ZERO:
         return []
+    if request.fisher:
+        return set_terms(replace(request, order=2, fisher=False))[1 + len(request.parameters) :]
     functions = Functions(request.parameters)
     (hidden,) = functions.hide(normalise(*functions.hide((request.per_set,))))
     terms = with_derivatives(hidden, request, functions, simplifier())

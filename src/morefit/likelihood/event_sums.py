@@ -42,6 +42,7 @@ class EventSums(Term):
     """A likelihood as sums over the events of one dataset: of a model, with constraints."""
 
     has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
+    has_scores: ClassVar[bool] = True  # squared ones, of single events, are the covariance of its gradient
 
     def set_up(
         self,
@@ -52,12 +53,15 @@ class EventSums(Term):
         fixed: frozenset[str] = frozenset(),
         names: Mapping[Expr, Expr] = NO_NAMES,
         alike: EventSums | None = None,
+        weight: Expr | None = None,
     ) -> None:
         """Set what the likelihood is made of; what has been checked is not checked again.
 
         ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share; ``alike``
         has the same model and constraints, so that their terms, which may be hundreds, need not be made again.
+        ``weight`` is that of an event as a formula: the weights of the data, and those of toys.
         """
+        self.weight = weight
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
         if alike is None:
@@ -107,12 +111,15 @@ class EventSums(Term):
         careful: bool = False,
         fisher: bool = False,
     ) -> Request:
-        """Return what to sum over events; the derivatives are by some parameters, by default by all that float."""
+        """Return what to sum over events; the derivatives are by some parameters, by default by all that float.
+
+        Squared scores (``fisher``) are those of events alone.
+        """
         return request_of(
             self.model,
             self.parameters if floating is None else floating,
             order,
-            constraints=self.constraint_terms,
+            constraints=() if fisher else self.constraint_terms,
             weighted=self.data.weighted if weighted is None else weighted,
             careful=careful,
             fisher=fisher,
@@ -147,6 +154,13 @@ class EventSums(Term):
     def whole_sums(self, weighted: bool | None = None) -> Compiled | CountsTable:
         """Return the sums of a whole fit, of events with or without weights; by default those of the data."""
         return self.sums(2) if weighted is None else self.compile_request(self.request(2, weighted=weighted))
+
+    def score_sums(self, weighted: bool) -> Compiled:
+        """Return the sums of squared scores, with or without weights, and the information of constraints, compiled."""
+        own = request_of(
+            self.model, self.parameters, 0, constraints=self.constraint_terms, weighted=weighted, fisher=True
+        )
+        return self.compile_request(own)
 
     def check_derivatives(self, order: int) -> None:
         """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""
@@ -284,10 +298,9 @@ class EventSums(Term):
 
     def many_scores(self, data: Sequence[PartData], sets: Integers, full: Array) -> Array:
         (own,) = data
-        compiled = self.compile_request(self.request(0, weighted=own.weights is not None, fisher=True))
+        compiled = self.score_sums(own.weights is not None)
         out = own.bind(compiled, sets)(self.with_measured(full, own.rows(sets)))
-        scores = triangle(out[:, :-1], len(self.parameters))
-        return scores + self.hessian_of(self.constraint_terms, full) if self.constraints else scores
+        return triangle(out[:, :-1], len(self.parameters))
 
     def evaluate_again(self, full: Array) -> Evaluation:
         boxes, bound = self.new_boxes(MORE_POINTS), None

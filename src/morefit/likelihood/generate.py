@@ -77,7 +77,8 @@ def generate(
     label.
 
     Of a likelihood, the same likelihood of pseudo-data is returned: each part has as many events as its data, or a
-    Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False.
+    Poisson number around what it expects, and constraints measure another value, unless ``fluctuate`` is False. Where
+    weights are a formula, events follow the model divided by their weight, and have it.
 
     ``generator`` is "philox" or "xoshiro128++", both compiled with the rest; or, with the numbers made on the host,
     "xoshiro256++", the name of one of NumPy's ("PCG64DXSM", "MT19937", ...), or an object to be drawn from as it is.
@@ -108,7 +109,8 @@ def generate_likelihood(
     model: Term, truth: Any, seed: int, fluctuate: bool, *, backend: str | Backend, generator: Generator
 ) -> Term:
     """Return a likelihood of pseudo-data in the place of its data."""
-    warn_of_lost_weights("generate", model)
+    if any(part.has_weights and part.weight is None for part in model.parts):
+        warn_of_lost_weights("generate", model)
     values = {p.name: p.start for p in model.all_parameters}
     check_blinding(model.all_parameters, truth)
     chosen = numbers_by_name("truth", truth)
@@ -117,10 +119,16 @@ def generate_likelihood(
             f"generate: the likelihood has no parameter {', '.join(map(repr, unknown))}; it has {', '.join(values)}"
         )
     values |= chosen
-    parts = []
+    parts, drawn = [], model.parts
+    if any(part.weight is not None for part in model.parts):
+        from morefit.likelihood.observed import observed  # which few need
+
+        drawn = observed("generate", model).parts
     for k, part in enumerate(model.parts):
         own = part_key(seed, k)
-        data = part.generated(values, own, backend=backend, generator=generator)
+        data = drawn[k].generated(values, own, backend=backend, generator=generator)
+        if part.weight is not None:
+            data = part.read(data)
         parts.append(part.replaced(data=data, constraints=drawn_constraints(part, values, own, fluctuate)))
     return model.with_parts(parts)
 

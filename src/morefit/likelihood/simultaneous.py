@@ -11,8 +11,9 @@ from typing import Any
 from morefit.data.dataset import Dataset
 from morefit.data.labels import Category, label_text, shown
 from morefit.data.sources import is_histogram
+from morefit.data.weights import observables_of, weight_formula
 from morefit.errors import DataError, ModelError, OptionError
-from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
+from morefit.expr import ZERO, Expr, OwnSymbol, Quantity, scalar, substitute_all
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood
 from morefit.likelihood.parameters import one_of_each
@@ -151,7 +152,7 @@ class Simultaneous:
         if is_histogram(data):
             raise DataError("simultaneous: a histogram has no labels; give a mapping with one for each label")
         if isinstance(data, Mapping) and self.category.name not in data:
-            if weights is not None and not isinstance(weights, str | Mapping):
+            if weights is not None and not isinstance(weights, str | Mapping | Quantity):
                 raise DataError("simultaneous: data by label need their weights by label as well")
             if not any(label_text(key) in self.models for key in data):
                 raise DataError(
@@ -165,10 +166,12 @@ class Simultaneous:
             o.name for m in self.models.values() for o in (m.observables if columns is None else columns(m))
         ]
         # ranges may differ between categories: each model checks its own
+        formula = weights if isinstance(weights, Quantity) else None  # computed by each model
+        wanted += [o.name for o in observables_of(weight_formula(formula))]
         every = [Observable(name, -sys.float_info.max, sys.float_info.max) for name in dict.fromkeys(wanted)]
-        table = Dataset(data, [self.category, *every], weights=weights)
+        table = Dataset(data, [self.category, *every], weights=None if formula is not None else weights)
         own_data = table.by_label(self.category)
-        return {label: (own_data[label], None) for label in self.models}
+        return {label: (own_data[label], formula) for label in self.models}
 
     def ranges_of(self, label: str, ranges: Any) -> Ranges | None:
         """Return the ranges of one category: those of all, or of a mapping by label."""

@@ -35,9 +35,13 @@ def request_of(
     careful: bool = False,
     fisher: bool = False,
 ) -> Request:
-    """Return what is summed over events for a likelihood, and what is added once: expected events and constraints."""
-    expected = model.expected_events()
-    extra = [-c for c in (*([] if expected is None else [expected]), *constraints)]
+    """Return what is summed over events for a likelihood, and what is added once: expected events and constraints.
+
+    The squared scores (``fisher``) have the information of constraints added; the expected number does not vary.
+    """
+    expected = None if fisher else model.expected_events()
+    known = (*([] if expected is None else [expected]), *constraints)
+    extra = list(known) if fisher else [-c for c in known]
     return Request(
         model.summed,
         symbols_of(tuple(floating)),

@@ -91,6 +91,7 @@ class TableLikelihood(Likelihood):
     """A likelihood whose data are a table; toys have the same rows, in which one column is drawn anew."""
 
     model: TableModel
+    has_scores: ClassVar[bool] = False
 
     @property
     def source(self) -> Pdf | None:

@@ -8,14 +8,15 @@ from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
+from morefit.data.weights import Weights, weight_formula
 from morefit.errors import DataError
 from morefit.expr import Expr
 from morefit.kernel.ir import Precision
+from morefit.kernel.record import fingerprint
 from morefit.likelihood.accuracy import (
     check_rounding,
     check_smooth,
@@ -53,7 +54,7 @@ class Likelihood(EventSums):
     """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
-    the dataset by default. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
+    the dataset by default; a formula of observables, such as ``1 / efficiency``, weights toys as well. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
     model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
     ranges, or of the events in the ranges of the fit if ``yields_in="range"``. ``precision="single"`` computes each
     event in single precision; ``precompute`` says what is computed once per dataset: "auto" what pays, "none", or "all".
@@ -83,7 +84,7 @@ class Likelihood(EventSums):
         model: Pdf,
         data: Any,
         *,
-        weights: ArrayLike | None = None,
+        weights: Weights = None,
         constraints: Sequence[Any] | Any = (),
         ranges: Ranges | None = None,
         yields_in: YieldsIn = "full",
@@ -99,7 +100,8 @@ class Likelihood(EventSums):
                 check_events(conditional, {p.name: p.start for p in model.parameters}, piece.columns)
         place = able_backend(model, choose_backend(backend, 0 if opaque_names(model) else len(dataset)))
         settings = Settings(place, Precision.named(precision), precompute)
-        self.set_up(model, dataset, as_constraints(constraints), settings)
+        weight = weight_formula(weights)
+        self.set_up(model, dataset, as_constraints(constraints), settings, weight=weight)
 
     def replaced(
         self,
@@ -123,7 +125,14 @@ class Likelihood(EventSums):
             fixed=self.fixed_names if fixed is None else fixed,
             names=self.kernel_names if names is None else names,
             alike=self if constraints is None else None,
+            weight=self.weight,
         )
+        return other
+
+    def without_formula(self) -> Self:
+        """Return the same likelihood, whose events have the weights of their data, if any, and no formula for them."""
+        other = self.replaced()
+        other.weight = None
         return other
 
     @property
@@ -146,7 +155,7 @@ class Likelihood(EventSums):
     @property
     def has_weights(self) -> bool:
         """Whether its events have weights, which are no numbers of events."""
-        return self.data.weighted
+        return self.data.weighted or self.weight is not None
 
     @property
     def passes(self) -> int:
@@ -222,7 +231,7 @@ class Likelihood(EventSums):
 
     def read(self, data: Any) -> Dataset:
         """Return other data of the same kind."""
-        return events_of(self.model, data)
+        return events_of(self.model, data, self.weight)
 
     def without_events(self) -> Likelihood:
         """Return the likelihood of no events; what the model is given stays."""
@@ -267,8 +276,10 @@ class Likelihood(EventSums):
     @property
     def facts(self) -> dict[str, Any]:
         """What toys depend on besides the model and constraints."""
-        given = self.model.given
-        return {"given": {o.name: sha256(self.data[o].tobytes()).hexdigest() for o in given}} if given else {}
+        given, facts = self.model.given, dict[str, Any]()
+        if given:
+            facts["given"] = {o.name: sha256(self.data[o].tobytes()).hexdigest() for o in given}
+        return facts if self.weight is None else facts | {"weights": fingerprint([self.weight])}
 
     # --------------------------------------------------------------------- single events
 
@@ -320,12 +331,13 @@ class Likelihood(EventSums):
         names = ", ".join(p.name for p in self.parameters)
         count = len(self.constraints)
         terms = f", {count} constraint{'s' * (count > 1)}" if count else ""
-        return f"Likelihood({self.events} events{terms}, parameters: {names})"
+        weights = "" if self.weight is None else f" of weight {self.weight!r:.60}"
+        return f"Likelihood({self.events} events{weights}{terms}, parameters: {names})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             "model": self.model, "data": self.data, "constraints": self.constraints, "settings": self.settings,
-            "fixed": self.fixed_names, "names": self.kernel_names,
+            "fixed": self.fixed_names, "names": self.kernel_names, "weight": self.weight,
         }  # fmt: skip
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -354,7 +366,7 @@ def likelihood_of(
     return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
 
 
-def events_of(model: Pdf, data: Any, weights: ArrayLike | None = None) -> Dataset:
+def events_of(model: Pdf, data: Any, weights: Weights = None) -> Dataset:
     """Return a dataset of the observables of a model; of a restricted one, the events in its region."""
     dataset = dataset_of(data, model.observables, weights)
     return dataset.inside(region) if (region := model.region()) else dataset

@@ -71,5 +71,7 @@ def changed(part: Likelihood, change: Replacement) -> Likelihood:
     """Return a likelihood with other parameters in its model and its constraints."""
     other = object.__new__(type(part))
     constraints = tuple(one.changed(change) for one in part.constraints)
-    other.set_up(*part.changed_model(change), constraints, part.settings, part.fixed_names)
+    other.set_up(
+        *part.changed_model(change), constraints, part.settings, part.fixed_names, weight=part.weight
+    )
     return other

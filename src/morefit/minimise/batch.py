@@ -67,6 +67,12 @@ class Fits:
         covariance = np.concatenate(known) if len(known) == len(some) else None
         return cls(**{n: np.concatenate([getattr(f, n) for f in some]) for n in names}, covariance=covariance)
 
+    def rows(self, order: Integers) -> Fits:
+        """Return some fits, in an order."""
+        covariance = None if self.covariance is None else self.covariance[order]
+        names = ("values", "errors", "nll", "edm", "valid", "method")
+        return Fits(**{n: getattr(self, n)[order] for n in names}, covariance=covariance)
+
     @property
     def failed(self) -> Integers:
         """Those without a result; where parameters are undetermined, other starts would not help."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags, Integers
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.accuracy import is_simulated
@@ -17,13 +17,16 @@ from morefit.likelihood.datasets import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
+from morefit.minimise.sandwich import NOT_ONE
 from morefit.targets.base import Events
+
+if TYPE_CHECKING:
+    from morefit.minimise.batch import Batch, Fits
 
 # the covariance of replicas; adds what is wrong with it
 Spread = Callable[[Term, FitResult, list[str]], Array]
 Errors = Literal["auto", "naive", "gradients", "sumw2", "sandwich", "bootstrap"]
 KINDS = get_args(Errors)
-NOT_ONE = 0.1  # more than rounding can change a diagonal element of H^-1 H
 
 
 def no_spread(likelihood: Term, result: FitResult, reasons: list[str]) -> Array:
@@ -113,6 +116,35 @@ def split_fixed(covariance: Array, hessian: Array) -> tuple[Array, Array]:
     fixed = np.abs(unit - 1) > NOT_ONE
     apart = fixed[..., :, None] | fixed[..., None, :]
     return np.where(apart, 0.0, covariance), np.where(apart, covariance, 0.0)
+
+
+def correct_errors(batch: Batch, fits: Fits, sets: Integers) -> None:
+    """Give fits of some sets of weighted events the errors of the sandwich; those of Minuit have them already."""
+    from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED
+
+    rows = np.flatnonzero(np.isin(fits.method, (NEWTON, ANOTHER_START, UNDETERMINED)))
+    if not len(rows):
+        return
+    assert fits.covariance is not None
+    full = batch.base[sets[rows]]
+    full[:, batch.columns] = fits.values[rows]
+    scores = batch.likelihood.many_scores(batch.data, sets[rows], full)[
+        np.ix_(range(len(rows)), batch.rows, batch.rows)
+    ]
+    inverse, own = fits.covariance[rows], np.zeros_like(scores)
+    limited = np.flatnonzero(at_limits(fits.values[rows], batch.limits))
+    if len(limited):
+        some = rows[limited]
+        hessian = batch.evaluate(sets[some], fits.values[some]).hessian
+        inverse[limited], own[limited] = split_fixed(inverse[limited], hessian)
+    variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
+    known = (variances >= 0) & ~np.isnan(fits.errors[rows])
+    fits.errors[rows] = np.sqrt(np.where(known, variances, np.nan))
+
+
+def at_limits(values: Array, limits: Array) -> Flags:
+    """Return which fits (B, P) have a parameter at one of its limits (P, 2)."""
+    return np.asarray(np.any((values <= limits[:, 0]) | (values >= limits[:, 1]), axis=1), np.bool_)
 
 
 def sandwich(inverse: Array, middle: Array) -> Array:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
+from morefit.data.weights import Weights
 from morefit.errors import ModelError
 from morefit.likelihood import Term
 from morefit.likelihood.parameters import one_of_each
@@ -46,7 +46,7 @@ def fit(
     model: Pdf | Simultaneous | Term,
     data: Any = None,
     *,
-    weights: ArrayLike | None = None,
+    weights: Weights = None,
     constraints: Sequence[Any] | Any = (),
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",

@@ -265,6 +265,10 @@ def restore(fit: Fit) -> None:
 
 
 @lru_cache(maxsize=32)
-def fit_driver(layout: FitLayout) -> Driver:
-    """Return the driver of a fit for a layout of its record."""
+def fit_driver(layout: FitLayout, weighted: bool = False) -> Driver:
+    """Return the driver of a fit for a layout of its record; of weighted events, with errors from squared scores."""
+    if weighted:
+        from morefit.minimise import sandwich  # which begins with what is here
+
+        return Driver(sandwich.fit_toy, (("Fit", layout.record),))
     return Driver(fit_toy, (("Fit", layout.record),))

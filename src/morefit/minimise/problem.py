@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
+from morefit.data.weights import Weights
 from morefit.errors import DataError, FitError, OptionError
 from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term
@@ -162,7 +162,7 @@ def as_likelihood(
     model: Pdf | Simultaneous | Term,
     data: Any = None,
     *,
-    weights: ArrayLike | None = None,
+    weights: Weights = None,
     constraints: Any = (),
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, read_only
+from morefit.expr import Expr
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout, FitRows
@@ -22,7 +23,17 @@ from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
 from morefit.pipeline import Compiled, Settings, compile_values
-from morefit.targets.base import Backend, CountsPart, HostColumn, PartBatch, ToyBatch, WholeFit, WholePart
+from morefit.targets.base import (
+    Backend,
+    CountsPart,
+    HostColumn,
+    PartBatch,
+    ToyBatch,
+    WholeFit,
+    WholeIntegral,
+    WholePart,
+    WholeScores,
+)
 from morefit.targets.cpu.run import Cpu
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
@@ -152,11 +163,14 @@ def whole_part(
     rows: Array,
     boxes: SharedBoxes,
     finer: int = 0,
+    scores: Compiled | None = None,
+    weight: Expr | None = None,
 ) -> WholePart | CountsPart:
     """Return one part of a whole fit, without what draws its events.
 
     ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
-    the parameters of the part at which its numerical integrals must be accurate; their boxes are halved ``finer`` more times.
+    the parameters of the part at which its numerical integrals must be accurate; their boxes are halved ``finer`` more
+    times. ``scores`` are the squared ones of weighted events, and ``weight`` the formula of weights that are no column.
     """
     common: Any = {
         "parameters": len(part.all_parameters) + len(part.measured),
@@ -167,17 +181,30 @@ def whole_part(
     }
     if isinstance(compiled, CountsTable):
         return CountsPart(table=compiled, **common)
-    derived = tuple(compiled.per_dataset.values())
+    derived = dict(compiled.per_dataset) | ({} if weight is None else {WEIGHT.name: weight})
+    own = {} if scores is None else {name: (f"{name} of scores", e) for name, e in scores.per_dataset.items()}
+    derived |= dict(own.values())
     plain = Settings(part.backend, precompute="none")
+
+    def fixed(sums: Compiled) -> tuple[WholeIntegral, ...]:
+        return tuple(
+            one.fix(part.with_measured(np.unique(rows, axis=0)), boxes, finer) for one in sums.integrals
+        )
+
     return WholePart(
         sampler=None,
-        derive=compile_values(derived, (), plain).program if derived else None,
+        derive=compile_values(tuple(derived.values()), (), plain).program if derived else None,
         sums=compiled.program,
         observables=tuple(columns),
-        derived=tuple(compiled.per_dataset),
+        derived=tuple(derived),
         **common,
-        integrals=tuple(
-            one.fix(part.with_measured(np.unique(rows, axis=0)), boxes, finer) for one in compiled.integrals
+        integrals=fixed(compiled),
+        scores=None
+        if scores is None
+        else WholeScores(
+            program=scores.program,
+            columns=tuple(own[name][0] if name in own else name for name in scores.program.kernel.columns),
+            integrals=fixed(scores),
         ),
     )
 

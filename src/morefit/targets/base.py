@@ -133,6 +133,18 @@ class WholeIntegral:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class WholeScores:
+    """The squared scores of a part, which are summed once, at the end of a fit of weighted events.
+
+    The parameters of their kernel are those of the sums, up to the first integral.
+    """
+
+    program: Program
+    columns: tuple[str, ...]  # of the part, one for each of the kernel's
+    integrals: tuple[WholeIntegral, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WholePart:
     """One part of a likelihood: what draws its events, what depends on them alone, and what is summed over them."""
 
@@ -147,6 +159,7 @@ class WholePart:
     measured: int  # index of the first one that a constraint measured,
     fluctuating: int  # how many of those each toy has values of its own for: all, or none
     integrals: tuple[WholeIntegral, ...] = ()
+    scores: WholeScores | None = None  # None: errors come from the Hessian
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

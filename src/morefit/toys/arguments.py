@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from morefit.data.dataset import Dataset
+from morefit.data.weights import observables_of, weight_formula
 from morefit.errors import DataError, ModelError, OptionError
+from morefit.expr import Quantity
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.simultaneous import Simultaneous
@@ -54,18 +56,27 @@ def template_of(
     *,
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
+    weights: Any = None,
+    weighted: bool = False,
 ) -> Term:
-    """Return the likelihood that toys are drawn and fitted of; that of a model has no events, but given columns."""
+    """Return the likelihood that toys are drawn and fitted of; that of a model has no events, but given columns.
+
+    It may be ``weighted`` by a formula of observables; that of a model has the formula ``weights``, by label in categories.
+    """
     extra = as_constraints(constraints)
     if isinstance(model, Term):
         if given is not None:
             raise OptionError(f"{what}: a likelihood has its given columns already; leave given out")
-        check_unweighted(what, model)
+        if weights is not None:
+            raise OptionError(f"{what}: a likelihood has its weights already; leave weights out")
+        check_unweighted(what, model, formulas=weighted)
         check_no_ranges(what, ranges)
         return model.with_constraints(extra) if extra else model
+    check_formulas(what, weights)
     template: Term = likelihood_of(
-        model, no_events(model), constraints=extra, ranges=ranges, yields_in=yields_in, backend="cpu"
-    )
+        model, no_events(model, weights), weights=weights, constraints=extra, ranges=ranges, yields_in=yields_in,
+        backend="cpu",
+    )  # fmt: skip
     if given is None:
         return template
     if isinstance(model, Simultaneous):
@@ -79,13 +90,30 @@ def template_of(
     )
 
 
-def check_unweighted(what: str, likelihood: Term) -> None:
-    """Refuse a likelihood of events with weights where toys are drawn."""
-    if likelihood.weighted:
+def check_unweighted(what: str, likelihood: Term, *, formulas: bool = False) -> None:
+    """Refuse a likelihood of events with weights where toys are drawn, unless they are formulas, which weight toys as well."""
+    if not likelihood.weighted:
+        return
+    if not formulas:
         raise DataError(
             f"{what}: toys have no weights, so the data must not have any; use mf.intervals.bootstrap, or mf.fit_many of"
             " datasets with weights"
         )
+    if any(part.has_weights and part.weight is None for part in likelihood.parts):
+        raise DataError(
+            f"{what}: toys have the weights of a formula of observables, got numbers; write mf.Likelihood(model, data,"
+            " weights=1 / efficiency), or use mf.intervals.bootstrap, or mf.fit_many of datasets with weights"
+        )
+
+
+def check_formulas(what: str, weights: Any) -> None:
+    """Refuse weights of toys that are no formulas."""
+    each = weights.values() if isinstance(weights, Mapping) else [weights]
+    for one in each:
+        if one is not None and not isinstance(one, Quantity):
+            raise OptionError(
+                f"{what}: weights must be a formula of observables, such as 1 / efficiency, got {one!r:.60}"
+            )
 
 
 def without_events(term: Term) -> Term:
@@ -95,12 +123,17 @@ def without_events(term: Term) -> Term:
     return term.with_parts([part.without_events() for part in term.parts])
 
 
-def no_events(model: Any) -> dict[str, Any]:
-    """Return the columns of a model, or of each category, without any events."""
+def no_events(model: Any, weights: Any = None) -> dict[str, Any]:
+    """Return the columns of a model and of the formula of its weights, or of each category, without any events."""
     if isinstance(model, Simultaneous):
-        return {label: no_events(own) for label, own in model.models.items()}
+        by_label = isinstance(weights, Mapping)
+        own = {model.known(k): one for k, one in weights.items()} if by_label else dict[str, Any]()
+        return {
+            label: no_events(one, own.get(label) if by_label else weights)
+            for label, one in model.models.items()
+        }
     check_model(model)
-    return {o.name: np.empty(0) for o in model.observables}
+    return {o.name: np.empty(0) for o in (*model.observables, *observables_of(weight_formula(weights)))}
 
 
 def complete(term: Term, values: Any, what: str) -> dict[str, float]:

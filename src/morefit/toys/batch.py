@@ -17,6 +17,7 @@ from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
 from morefit.memory import concatenate
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
+from morefit.minimise.covariance import correct_errors
 from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
@@ -24,6 +25,7 @@ from morefit.random.host import part_key
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
 from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
+from morefit.toys.weight_sums import lost_toys
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
@@ -73,16 +75,28 @@ class Toys:
     def data(self) -> tuple[PartData, ...]:
         """The events and measured values of each part, to be summed over."""
         ensemble = self.ensemble
+        columns = [
+            Columns.uploaded(self.named(k, drawn.columns), Settings(ensemble.backend))
+            for k, drawn in enumerate(self.drawn)
+        ]
         return tuple(
             PartData(
-                columns=Columns.uploaded(self.named(k, self.drawn[k].columns), Settings(ensemble.backend)),
+                columns=columns[k],
                 events=Events.slices(sizes),
-                weights=self.drawn[k].columns[-1] if ensemble.weighted else None,
+                weights=self.weights(k, columns[k]),
                 measured=ensemble.measured(k, self.numbers),
                 boxes=ensemble.boxes,
             )
             for k, sizes in enumerate(self.sizes.T)
         )
+
+    def weights(self, part: int, columns: Columns) -> Buffer | None:
+        """Return the weights of the events of a part where the backend can read them: a column, or computed from others."""
+        formula, settings = self.ensemble.formulas[part], Settings(self.ensemble.backend)
+        if formula is None:
+            return self.drawn[part].columns[-1] if self.ensemble.weighted else None
+        columns.precompute((formula,), settings)
+        return columns.buffer(formula, settings)
 
     def named(self, part: int, columns: Sequence[Buffer]) -> dict[str, Buffer]:
         observables = self.ensemble.drawn.parts[part].model.observables
@@ -135,13 +149,19 @@ class Toys:
         No result depends on which other toys are there, nor on the number of threads.
         """
         fits = self.first_fit(self.ensemble)
-        self.fit_again(fits, fits.failed, self.ensemble)
+        lost = lost_toys(self)  # which have no minimum, wherever a fit ended
+        fits.valid[lost], fits.method[lost] = False, FAILED
+        self.fit_again(fits, np.setdiff1d(fits.failed, lost), self.ensemble)
         return fits
 
     def first_fit(self, ensemble: Ensemble) -> Fits:
         """Fit every toy by Newton's method: in compiled code alone if that can be done, else step by step."""
         whole = self.fit_whole(ensemble)
-        return self.fit_by_steps(ensemble) if whole is None else whole
+        if whole is None:
+            return self.fit_by_steps(ensemble)
+        if ensemble.has_weights and not ensemble.scores:
+            correct_errors(self.batch(ensemble), whole, np.arange(len(self)))
+        return whole
 
     def fit_by_steps(self, ensemble: Ensemble) -> Fits:
         """Fit every toy by Newton's method, step by step."""
@@ -149,9 +169,13 @@ class Toys:
         pieces = [
             np.arange(first, min(first + together, len(self))) for first in range(0, len(self), together)
         ]
-        fits = (batch.newton(some, batch.start[some]) for some in pieces)
-        # covariance matrices of many toys need much memory, as compiled code knows; errors of weighted events need them
-        return Fits.joined([some if ensemble.weighted else replace(some, covariance=None) for some in fits])
+        each = []
+        for some in pieces:
+            fits = batch.newton(some, batch.start[some])
+            if ensemble.has_weights:
+                correct_errors(batch, fits, some)
+            each.append(replace(fits, covariance=None))  # they need much memory, as compiled code knows
+        return Fits.joined(each)
 
     def fit_again(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> None:
         """Fit some toys again, many together; what fails for good stays marked so."""
@@ -162,6 +186,8 @@ class Toys:
             rows = Fits.none(batch.start)
             rows.take(np.arange(len(some)), fits, some, FAILED)
             batch.rescue(rows)
+            if ensemble.has_weights:
+                correct_errors(batch, rows, np.arange(len(some)))
             for method in np.unique(rows.method):
                 these = rows.method == method
                 fits.take(some[these], rows, these, int(method))
@@ -213,7 +239,7 @@ class Toys:
     def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
         """Return what draws and fits toys in compiled code, and how many numbers it returns for each, if it can be done."""
         job = ensemble.whole_fit()
-        return None if job is None else (job, job.layout.width)
+        return None if job is None else (job, ensemble.result_width)
 
     def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
         """Raise the envelopes that densities exceeded; return whether toys must be drawn again."""
@@ -324,8 +350,7 @@ class StoredToys(Toys):
         """Return what fits toys in compiled code; their events are copied to where a thread works on them."""
         if not ensemble.has_whole_fit:
             return None
-        job = ensemble.whole_fit_of(ensemble.whole_parts)
-        return job, job.layout.derivatives_width if ensemble.weighted else job.layout.width
+        return ensemble.whole_fit_of(ensemble.whole_parts), ensemble.result_width
 
     def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
         return False

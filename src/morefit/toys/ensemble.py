@@ -10,16 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
+from morefit.data.weights import observables_of
 from morefit.errors import FitError
+from morefit.expr import Expr
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
+from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.whole import can_fit_whole, whole_part
+from morefit.model import Pdf
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
@@ -42,7 +47,7 @@ class Ensemble:
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
-    weighted: bool = False  # events are stored, with weights
+    weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
@@ -130,9 +135,30 @@ class Ensemble:
     # --------------------------------------------------------------------- fits in compiled code alone
 
     @cached_property
+    def has_weights(self) -> bool:
+        """Whether events have weights, so that errors come from the sandwich."""
+        return self.weighted or any(weight is not None for weight in self.formulas)
+
+    @property
+    def formulas(self) -> tuple[Expr | None, ...]:
+        """The weight of an event as a formula, for each part; None where it counts once, or has a column of weights."""
+        return tuple(None if self.weighted else part.weight for part in self.fitted.parts)
+
+    @cached_property
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
         """The sums of each part."""
-        return tuple(part.whole_sums(self.weighted) for part in self.fitted.parts)
+        each = zip(self.fitted.parts, self.formulas, strict=True)
+        return tuple(part.whole_sums(self.weighted or weight is not None) for part, weight in each)
+
+    @cached_property
+    def scores(self) -> tuple[Compiled, ...]:
+        """The sums of squared scores of each part, from which whole fits compute errors; none where they cannot."""
+        parts = self.fitted.parts
+        if not (self.has_weights and all(part.has_scores for part in parts)):
+            return ()
+        each = zip(parts, self.formulas, strict=True)
+        sums = tuple(part.score_sums(self.weighted or weight is not None) for part, weight in each)
+        return sums if can_fit_whole(parts, sums) else ()
 
     @cached_property
     def layout(self) -> FitLayout:
@@ -147,8 +173,18 @@ class Ensemble:
             return False
         if self.fitted.elimination(self.floating, self.limits) is not None:
             return False
-        self.backend.expect_fits(fit_driver(self.layout), self.layout)
+        self.backend.expect_fits(self.driver, self.layout)
         return can_fit_whole(parts, self.compiled)
+
+    @property
+    def driver(self) -> Driver:
+        return fit_driver(self.layout, bool(self.scores))
+
+    @property
+    def result_width(self) -> int:
+        """How many numbers a whole fit returns; with the covariance where errors are computed from it afterwards."""
+        apart = self.has_weights and not self.scores
+        return self.layout.derivatives_width if apart else self.layout.width
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
@@ -165,7 +201,7 @@ class Ensemble:
 
     def whole_fit_of(self, parts: Sequence[WholePart | CountsPart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
-        return WholeFit(driver=fit_driver(self.layout), layout=self.layout, parts=tuple(parts))
+        return WholeFit(driver=self.driver, layout=self.layout, parts=tuple(parts))
 
     @cached_property
     def first_record(self) -> Array:
@@ -193,8 +229,17 @@ class Ensemble:
                 rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
                 boxes=self.boxes,
                 finer=self.finer,
+                scores=scores,
+                weight=weight,
             )
-            for part, drawn, compiled in zip(self.fitted.parts, self.drawn.parts, self.compiled, strict=True)
+            for part, drawn, compiled, scores, weight in zip(
+                self.fitted.parts,
+                self.drawn.parts,
+                self.compiled,
+                self.scores or [None] * len(self.compiled),
+                self.formulas,
+                strict=True,
+            )
         )
 
     def values_of(self, part: Likelihood, values: Mapping[str, float]) -> list[float]:
@@ -224,9 +269,26 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
                 f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
             )
         check_ranges(one.model, other.model)
+        check_weights(one.model, other.weight)
         true = {p.name: p.blinding for p in one.all_parameters}
         for p in other.all_parameters:
             if p.name in true and not p.is_blinded_as(true[p.name]):
                 raise FitError(
                     f"toys: parameter '{p.name}': must be blinded in the fitted model as in the generating one"
                 )
+
+
+def check_weights(drawn: Pdf, weight: Expr | None) -> None:
+    """Refuse weights that depend on what is not drawn, or is drawn in wider ranges."""
+    known = {o.name: o for o in drawn.observables}
+    for o in observables_of(weight):
+        own = known.get(o.name)
+        if own is None:
+            raise FitError(
+                f"toys: weights depend on '{o.name}', which the generating model does not draw; {ADVICE}"
+            )
+        if own.low < o.low or own.high > o.high:
+            raise FitError(
+                f"toys: observable '{o.name}': that of the weights must span the range that is drawn, [{own.low},"
+                f" {own.high}], got [{o.low}, {o.high}]"
+            )

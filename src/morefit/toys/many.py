@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags
+from morefit.arrays import Array
 from morefit.data.dataset import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
@@ -16,9 +17,9 @@ from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.sums import check_constrained
 from morefit.likelihood.unbinned import likelihood_of
-from morefit.minimise.batch import MINUIT, NEWTON, Batch, Fits
+from morefit.minimise.batch import Fits
 from morefit.minimise.check import invert
-from morefit.minimise.covariance import sandwich, simulation_covariance, split_fixed
+from morefit.minimise.covariance import simulation_covariance
 from morefit.minimise.problem import check_data
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
@@ -66,11 +67,13 @@ def fit_many(
         constraints, ranges, yields_in = (), None, "full"
     if isinstance(model, Term) and model.weighted:  # its own events play no role
         model = model.with_parts([part.without_events() for part in model.parts])
-    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in)
+    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in, weighted=True)
     check_constrained(template.parts)
     if isinstance(model, Simultaneous):
         each = [[own for own, _ in model.split(data).values()] for data in each]
     checked = [datasets_of(template, data) for data in each]
+    # weights are columns of these
+    template = template.with_parts([part.without_formula() for part in template.parts])
     sizes = np.array([sum(map(len, data)) for data in checked], np.int64)
     place = choose_backend(backend, int(sizes.sum()))
     for data in checked:
@@ -124,34 +127,13 @@ def with_data(template: Term, data: Sequence[Dataset]) -> Term:
 
 
 def fit_stored(ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]]) -> Fits:
-    """Fit datasets, with errors from the sandwich for those with weights."""
-    toys = StoredToys.of_datasets(ensemble, datasets)
-    fits = toys.fit()
-    if ensemble.weighted:
-        fits.errors[:] = sandwich_errors(toys.batch(ensemble), fits, datasets)
-    return fits
-
-
-def sandwich_errors(batch: Batch, fits: Fits, datasets: Sequence[Sequence[Dataset]]) -> Array:
-    """Return the errors of all fits: from the sandwich where events have weights; those of Minuit are right already."""
+    """Fit datasets: those with weights with errors from the sandwich, others apart from them."""
     weighted = np.array([any(d.weights is not None for d in data) for data in datasets])
-    sets = np.flatnonzero(weighted & (fits.method < MINUIT) & (fits.method >= NEWTON))
-    errors = fits.errors.copy()
-    if len(sets):
-        assert fits.covariance is not None
-        full = batch.base[sets]
-        full[:, batch.columns] = fits.values[sets]
-        scores = batch.likelihood.many_scores(batch.data, sets, full)
-        inverse, own = fits.covariance[sets], np.zeros_like(scores)
-        limited = np.flatnonzero(at_limits(fits.values[sets], batch.limits))
-        if len(limited):
-            hessian = batch.evaluate(sets[limited], fits.values[sets[limited]]).hessian
-            inverse[limited], own[limited] = split_fixed(inverse[limited], hessian)
-        variances = np.diagonal(own + sandwich(inverse, scores), axis1=1, axis2=2)
-        errors[sets] = np.sqrt(np.where(variances >= 0, variances, np.nan))
-    return errors
-
-
-def at_limits(values: Array, limits: Array) -> Flags:
-    """Return which fits (B, P) have a parameter at one of its limits (P, 2)."""
-    return np.asarray(np.any((values <= limits[:, 0]) | (values >= limits[:, 1]), axis=1), np.bool_)
+    if not ensemble.weighted or weighted.all():
+        return StoredToys.of_datasets(ensemble, datasets).fit()
+    each = []
+    for flag in (True, False):
+        some = [data for data, own in zip(datasets, weighted.tolist(), strict=True) if own is flag]
+        each.append(StoredToys.of_datasets(replace(ensemble, weighted=flag), some).fit())
+    order = np.argsort(np.argsort(~weighted, kind="stable"), kind="stable")
+    return Fits.joined(each).rows(order)

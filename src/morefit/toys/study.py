@@ -18,6 +18,7 @@ from morefit.jobs.checkpoint import Facts, choose_seed, locks_file, read_saved
 from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place, share
 from morefit.jobs.run import Job, run_job
 from morefit.likelihood import Simultaneous, Term
+from morefit.likelihood.observed import observed
 from morefit.likelihood.sums import check_constrained
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
@@ -98,6 +99,7 @@ def toy_study(
     events: int | Sequence[int] | NDArray[Any] | Mapping[str, int] | None = None,
     truth: Any = None,
     fit_model: Pdf | Simultaneous | Term | None = None,
+    weights: Any = None,
     constraints: Sequence[Any] | Any = (),
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
@@ -126,6 +128,9 @@ def toy_study(
     given : data with the columns that a conditional model is given; a likelihood has its own. Each toy draws rows of
         them, as many as it has events; with ``resample=False`` every toy has all rows as they are.
     fit_model : another model or likelihood to fit, from the truth where it has the same parameters; fixed ones stay.
+    weights : of the events of toys in the fit, a formula of observables such as ``1 / efficiency``; errors are those of the
+        sandwich. Events follow the model divided by their weight, so that the model describes weighted ones; with
+        ``fit_model`` they follow the model as it is. A likelihood has its own, if they are a formula.
     thorough : start every fit again elsewhere, for models with several minima, not only those that end at a limit.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
     executor : a concurrent.futures.Executor or a dask.distributed.Client; workers use one thread each by default.
@@ -136,10 +141,13 @@ def toy_study(
     Example: ``mf.toy_study(model, toys=100, seed=2, progress=False)``
     """
     toys, pace = whole("toys", toys, 1), choose_pace(block, statistic)
-    template = partial(template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in)
-    drawn = template(model, given=given)
+    template = partial(
+        template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in, weighted=True
+    )
+    own = template(model, given=given, weights=weights if fit_model is None else None)
+    fitted = own if fit_model is None else template(ordered_as(model, fit_model), weights=weights)
+    drawn = observed(NAME, own)
     truth = complete(drawn, truth, "truth")
-    fitted = drawn if fit_model is None else template(ordered_as(model, fit_model))
     check_constrained((*drawn.parts, *fitted.parts))
     seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)

@@ -119,11 +119,13 @@ class Context:
             else PartContext(part, int(events), memory)
             for part, events in zip(self.job.parts, self.max_events, strict=True)
         ]
-        self.context = memory.words([0] * (stages.FIRST_PART + len(self.parts)))
+        # squared scores follow the parts
+        tables = [part.words for part in self.parts] + [w for part in self.parts for w in part.score_words]
+        self.context = memory.words([0] * (stages.FIRST_PART + len(tables)))
         self.context[stages.RECORD] = address(memory.room(layout.size))
         self.context[stages.RECORD_SIZE] = layout.size
         self.context[stages.PARTS] = len(self.parts)
-        self.context[stages.FIRST_PART :] = [address(part.words) for part in self.parts]
+        self.context[stages.FIRST_PART :] = list(map(address, tables))
         self.address = address(self.context)
 
     def aim(self, toys: ToyBatch, counter: Integers, results: Array) -> None:
@@ -148,12 +150,16 @@ class PartContext:
         self.blocks = -(-max_events // BLOCK) or 1
         self.events = self.large_room(len(part.observables))
         self.derived = self.large_room(max(len(part.derived), 1))
-        self.parameters = memory.room(len(part.sums.kernel.parameters) * self.lanes)
+        kernels = [part.sums.kernel, *([part.scores.program.kernel] if part.scores else [])]
+        self.parameters = memory.room(max(len(kernel.parameters) for kernel in kernels) * self.lanes)
+        self.columns = self.named_columns()
+        self.count, self.tasks = memory.words([0]), memory.words([0, 0])
         self.draw_args, draw = self.drawing()
-        known = self.made() | {stages.DRAW: draw, stages.DRAW_ARGS: address(self.draw_args)}
-        integrals = self.integrals()
-        self.words = memory.words([known.get(k, 0) for k in range(stages.FIRST_INTEGRAL)] + integrals)
-        self.words[stages.INTEGRALS] = len(integrals)
+        known = {stages.DRAW: draw, stages.DRAW_ARGS: address(self.draw_args)} | self.deriving()
+        self.words = self.sum_words(part.sums, part.sums.kernel.columns, part.integrals, known)
+        self.score_words: list[Integers] = []
+        if (scores := part.scores) is not None:
+            self.score_words.append(self.sum_words(scores.program, scores.columns, scores.integrals, {}))
 
     def large_room(self, columns: int) -> Array:
         """Make room for events; the thread that fills it first has it from the system, all threads at once."""
@@ -161,44 +167,57 @@ class PartContext:
         self.memory.arrays.append(array)
         return array
 
-    def made(self) -> dict[int, int]:
-        """Build the tables of the kernels over events; return where everything is, by word."""
-        part, memory = self.part, self.memory
+    def named_columns(self) -> dict[str, Array]:
+        """Return where the columns of a toy are."""
+        part = self.part
         names = [*part.observables, *part.derived]
         arrays = [
             array[k * self.step :]
             for array, count in ((self.events, len(part.observables)), (self.derived, len(part.derived)))
             for k in range(count)
         ]
-        columns = dict(zip(names, arrays, strict=True))
-        count, tasks = memory.words([0]), memory.words([0, 0])
-        outputs = memory.room(part.sums.kernel.outputs + 1)
+        return dict(zip(names, arrays, strict=True))
+
+    def sum_words(
+        self,
+        program: Program,
+        columns: Sequence[str],
+        integrals: Sequence[WholeIntegral],
+        known: Mapping[int, int],
+    ) -> Integers:
+        """Build the table of a kernel that sums over events, from these columns; return its words, with some that are known."""
+        part, memory = self.part, self.memory
+        outputs = memory.room(program.kernel.outputs + 1)
         sums = {
-            "parameters": address(self.parameters), "out": address(outputs), "stops": address(count),
-            "partials": address(memory.room(native(part.sums).words * self.blocks + PADDING)),
-            "first_task": address(tasks), "out_step": self.step,
+            "parameters": address(self.parameters), "out": address(outputs), "stops": address(self.count),
+            "partials": address(memory.room(native(program).words * self.blocks + PADDING)),
+            "first_task": address(self.tasks), "out_step": self.step,
         }  # fmt: skip
-        sum_args = self.table(part.sums, columns, sums)
-        known = {
-            stages.PREPARE: function(part.sums, "prepare"), stages.SUM_BLOCK: function(part.sums, "block"),
-            stages.COMBINE: function(part.sums, "combine"), stages.SUM_ARGS: address(sum_args),
-            stages.COUNT: address(count), stages.LAST_TASK: address(tasks[1:]),
+        own = {
+            stages.PREPARE: function(program, "prepare"), stages.SUM_BLOCK: function(program, "block"),
+            stages.COMBINE: function(program, "combine"),
+            stages.SUM_ARGS: address(self.table(program, columns, sums)),
+            stages.COUNT: address(self.count), stages.LAST_TASK: address(self.tasks[1:]),
             stages.PARAMETERS: address(self.parameters), stages.LANES: self.lanes,
             stages.FLOATING: address(memory.words(part.floating)),
             stages.PLACES: address(memory.words(part.places)), stages.FLOATING_COUNT: len(part.floating),
             stages.MEASURED_FIRST: part.measured, stages.OUTPUTS: address(outputs),
-            stages.DRAW_REPORT: address(self.report),
+            stages.DRAW_REPORT: address(self.report), stages.INTEGRALS: len(integrals), **known,
         }  # fmt: skip
-        if part.derive is not None:
-            derive = self.table(part.derive, columns, {"out": address(self.derived), "out_step": self.step})
-            known |= {
-                stages.DERIVE: function(part.derive, "block"),
-                stages.DERIVE_ARGS: address(derive),
-            }
-        return known
+        tables = self.integral_tables(integrals)
+        return memory.words([own.get(k, 0) for k in range(stages.FIRST_INTEGRAL)] + tables)
 
-    def table(self, program: Program, columns: Mapping[str, Array], known: Mapping[str, int]) -> Integers:
-        return self.memory.table(program, [columns[n] for n in program.kernel.columns], self.lanes, known)
+    def deriving(self) -> dict[int, int]:
+        """Return the words of what computes event-only columns."""
+        derive = self.part.derive
+        if derive is None:
+            return {}
+        goal = {"out": address(self.derived), "out_step": self.step}
+        table = self.table(derive, derive.kernel.columns, goal)
+        return {stages.DERIVE: function(derive, "block"), stages.DERIVE_ARGS: address(table)}
+
+    def table(self, program: Program, columns: Sequence[str], known: Mapping[str, int]) -> Integers:
+        return self.memory.table(program, [self.columns[name] for name in columns], self.lanes, known)
 
     def drawing(self) -> tuple[Integers, int]:
         """Return the table and the address of what fills the events of a toy: a sampler, or a copy of stored ones."""
@@ -213,10 +232,10 @@ class PartContext:
         words = {"columns": address(self.stored), **goal}
         return memory.words([words.get(name, 0) for name in ARGUMENTS]), code.addresses["block"]
 
-    def integrals(self) -> list[int]:
-        """Build the tables of the numerical integrals; their results follow the parameters of the sums."""
+    def integral_tables(self, integrals: Sequence[WholeIntegral]) -> list[int]:
+        """Build the tables of numerical integrals; their results follow the parameters of the sums."""
         target, addresses = self.part.parameters, []
-        for integral in self.part.integrals:
+        for integral in integrals:
             addresses.append(address(self.integral_words(integral, target)))
             target += integral.bodies
         return addresses
@@ -275,6 +294,7 @@ class CountsContext:
         from morefit.targets.cpu.counts import addresses, counts_code  # only models of counts need it
 
         self.part, table, self.point = part, part.table, memory.room(part.table.point_size)
+        self.score_words: list[Integers] = []  # counts have none
         outputs, count = memory.room(table.outputs), memory.words([0, 0])
         self.code, self.copy = counts_code(), find_code(copy_text(1), ["block"])
         self.stored, blocks = memory.words([0, 0]), -(-bins // BLOCK) or 1

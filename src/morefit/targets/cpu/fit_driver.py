@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
 from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
-from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, sums
+from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
 
 TAKE = """\
@@ -50,8 +52,10 @@ def drive_text(driver: Driver, layout: FitLayout) -> str:
     from morefit.targets.cpu.program import DECLARATIONS, program_text
 
     record = {"Fit": layout.record}
-    stages = [read_program(stage, record) for stage in (draw, sums, drive, begin_all, advance_all)]
-    texts = [line for one in (driver.program, *stages) for line in program_text(one)]
+    known: list[Callable[..., Any]] = [draw, sums, scores]
+    own = [stage for stage in known if stage.__name__ in driver.program.stages]
+    stages = [read_program(stage, record) for stage in (*own, drive, begin_all, advance_all)]
+    texts = program_text(driver.program, *stages)
     return "\n".join(
         [*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, TAKE, *texts]
     )

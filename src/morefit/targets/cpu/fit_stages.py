@@ -123,20 +123,32 @@ def sums(job: Integers, fit: Fit) -> None:
             fit.new_hessian[i * n + j] = 0.0
     for k in range(job[PARTS]):
         part = integers_at(job[FIRST_PART + k])
-        floating = integers_at(part[FLOATING])
-        places = integers_at(part[PLACES])
-        parameters = vector_at(part[PARAMETERS])
-        for i in range(part[FLOATING_COUNT]):
-            if places[i] >= 0:
-                parameters[floating[i] * part[LANES]] = fit.trial[places[i]]
-        for i in range(part[INTEGRALS]):
-            integrate(part, integers_at(part[FIRST_INTEGRAL + i]), fit)
-        sum_part(part)
+        sum_part(part, fit)
         add_part(part, fit)
 
 
-def sum_part(part: Integers) -> None:
-    """Sum over the events of one part, or over the bins of a model of counts, which needs one call."""
+def scores(job: Integers, fit: Fit) -> None:
+    """Sum the squared scores over the events of all parts at the trial point."""
+    n = len(fit.x)
+    for i in range(n):
+        for j in range(i + 1):
+            fit.new_hessian[i * n + j] = 0.0
+    for k in range(job[PARTS]):
+        part = integers_at(job[FIRST_PART + job[PARTS] + k])
+        sum_part(part, fit)
+        add_scores(part, fit)
+
+
+def sum_part(part: Integers, fit: Fit) -> None:
+    """Sum over the events of one part at the trial point, or over the bins of a model of counts, which needs one call."""
+    floating = integers_at(part[FLOATING])
+    places = integers_at(part[PLACES])
+    parameters = vector_at(part[PARAMETERS])
+    for i in range(part[FLOATING_COUNT]):
+        if places[i] >= 0:
+            parameters[floating[i] * part[LANES]] = fit.trial[places[i]]
+    for i in range(part[INTEGRALS]):
+        integrate(part, integers_at(part[FIRST_INTEGRAL + i]), fit)
     count = integers_at(part[COUNT])
     last = integers_at(part[LAST_TASK])
     call_table(part[PREPARE], part[SUM_ARGS])
@@ -166,6 +178,21 @@ def add_part(part: Integers, fit: Fit) -> None:
                 fit.new_hessian[row * n + column] -= out[at]
             at += 1
     fit.bad += out[at]
+
+
+def add_scores(part: Integers, fit: Fit) -> None:
+    """Add the squared scores of one part to those of the fit."""
+    n = len(fit.x)
+    out = vector_at(part[OUTPUTS])
+    places = integers_at(part[PLACES])
+    at = 0
+    for i in range(part[FLOATING_COUNT]):
+        for j in range(i + 1):
+            row = max(places[i], places[j])
+            column = min(places[i], places[j])
+            if column >= 0:
+                fit.new_hessian[row * n + column] += out[at]
+            at += 1
 
 
 def integrate(part: Integers, integral: Integers, fit: Fit) -> None:

@@ -19,11 +19,11 @@ from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
-from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import name_of
 from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, shape_of
 from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
 from morefit.targets.opencl.fit_steps import step_source
+from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
 
@@ -178,7 +178,7 @@ class FitRunner:
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """What fits that run together have in common."""
-        if any(part.integrals for part in self.shapes):  # whose nodes may differ
+        if any(sums.integrals for part in self.shapes for sums in part.all_sums):  # whose nodes may differ
             return (id(self),)
         tables = [table for part in self.shapes for table in (part.sampler.tables if part.sampler else ())]
         return (self.job.driver, self.job.layout, tuple(tables), *(part.key for part in self.shapes))
@@ -202,18 +202,20 @@ class FitRunner:
                 self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
             if part.derive and text.deriving:
                 self.send_tables(text.deriving.table_arguments(), part.derive.tables)
-            self.send_tables(text.source.table_arguments(), part.sums.tables)
-            self.send_integrals(text)
+            for sums in text.texts:
+                self.send_tables(sums.source.table_arguments(), sums.kernel.tables)
+                self.send_integrals(sums)
 
     def send_tables(self, declarations: Sequence[str], tables: Sequence[Any]) -> None:
         for declaration, table in zip(declarations, tables, strict=True):
             self.constants[name_of(declaration)] = self.device.send(np.array(table.array))
 
-    def send_integrals(self, text: PartText) -> None:
+    def send_integrals(self, text: SumText) -> None:
         """Send the nodes of integrals, and what tells whether they are accurate."""
-        send = self.device.send
-        for i, one in enumerate(self.job.event_parts[text.number].integrals):
-            label = f"{text.number}_{i}"
+        send, part = self.device.send, self.job.event_parts[text.number]
+        integrals = part.scores.integrals if text.ends and part.scores else part.integrals
+        for i, one in enumerate(integrals):
+            label = f"{text.label}_{i}"
             self.send_tables(text.integral_sources[i].table_arguments(), one.program.kernel.tables)
             self.constants |= {
                 f"nodes{label}": np.int32(len(one.nodes[0])),
@@ -228,7 +230,9 @@ class FitRunner:
         """Cut toys into parts for which there is memory."""
         columns = np.array([columns_of(part) for part in self.job.event_parts])
         own = self.job.layout.size + sum(
-            len(p.sums.kernel.per_call.results) + 2 * words_of(p.sums.kernel) for p in self.job.event_parts
+            len(sums.kernel.per_call.results) + 2 * words_of(sums.kernel)
+            for p in self.shapes
+            for sums in p.all_sums
         )
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
         alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)

@@ -9,6 +9,8 @@ numbers that a model is drawn with are arguments, so that one text serves many t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from morefit.kernel.program import Driver
@@ -19,6 +21,7 @@ from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import Phase, Runs
 from morefit.targets.opencl.fit_shape import RECORDS, FitShape, StepShape, record_line
 from morefit.targets.opencl.fit_steps import step_source
+from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.program import Writer, function_lines
 from morefit.targets.opencl.source import TASK
@@ -26,7 +29,7 @@ from morefit.targets.opencl.sums import sum_functions
 
 
 class FitSource:
-    """Writes whole fits: ``begin`` are the phases before the first step, ``steps`` those of each step."""
+    """Writes whole fits: ``begin`` are the phases before the first step, ``steps`` those of each step, ``end`` those after the last."""
 
     def __init__(self, driver: Driver, shape: FitShape, dialect: Dialect) -> None:
         self.shape, self.d = shape, dialect
@@ -39,17 +42,28 @@ class FitSource:
 
     @cached_property
     def steps(self) -> list[Phase]:
-        phases = []
-        for p in self.parts:
-            for i, source in enumerate(p.integral_sources):
-                phases += [p.prepare(source, f"{p.number}_{i}", 0), p.integrate(i)]
-            phases += [p.prepare(p.source, f"{p.number}", len(p.part.integrals)), p.sums(), p.combine()]
-        return [*phases, self.collect, self.driver.advance]
+        return [*(phase for p in self.parts for phase in p.sums.phases), self.collect, self.driver.advance]
+
+    @cached_property
+    def end(self) -> list[Phase]:
+        """The phases after the last step, of all toys: errors of weighted events."""
+        if not self.shape.weighted:
+            return []
+        phases = [phase for text in self.scores for phase in text.phases]
+        return [self.driver.begin_scores, *phases, self.collect_scores, self.driver.correct]
+
+    @property
+    def scores(self) -> list[SumText]:
+        return [p.scores for p in self.parts if p.scores]
+
+    @property
+    def all_phases(self) -> list[Phase]:
+        return [*self.begin, *self.steps, *self.end]
 
     @property
     def phases(self) -> list[Phase]:
         """All phases of this text; those of the driver have their own."""
-        return [p for p in (*self.begin, *self.steps, self.choose) if p not in self.driver.phases]
+        return [p for p in (*self.all_phases, self.choose) if p not in self.driver.phases]
 
     @cached_property
     def text(self) -> str:
@@ -63,7 +77,7 @@ class FitSource:
             *(line for p in self.parts if p.sampling for line in p.sampling.drawing.number_type()),
             *TASK.splitlines(),
             "",
-            *(line for part in self.parts for line in part.place_table()),
+            *(line for part in self.parts for text in part.texts for line in text.place_table()),
             *helpers(kernels),
             *self.generators(),
             *self.sum_functions(),
@@ -78,15 +92,13 @@ class FitSource:
 
     def sum_functions(self) -> list[str]:
         """Return the functions that sums need, each once."""
-        kernels = [
-            kernel for p in self.parts for kernel in (p.part.sums, *(i.kernel for i in p.part.integrals))
-        ]
+        kernels = [kernel for p in self.parts for kernel in p.sum_kernels]
         most = max((sum_functions(kernel, self.d) for kernel in kernels), key=len)
         return list(most)
 
     def check_functions(self) -> list[str]:
         """Return the functions that say whether integrals are accurate."""
-        if not any(p.part.integrals for p in self.parts):
+        if not any(p.part.sums.integrals for p in self.parts):
             return []
         functions = read_program(is_unresolved, {}).functions
         return [line for f in functions for line in function_lines(f, self.d.memory, Writer())]
@@ -124,18 +136,30 @@ class FitSource:
     @cached_property
     def collect(self) -> Phase:
         """Take what was summed at the trial point."""
-        shape, record = self.shape, self.shape.layout.record
-        first, last = record.first("new_value"), record.first("bad")
+        record = self.shape.layout.record
+        texts = [p.sums for p in self.parts]
+        return self.collecting("collect", texts, record.first("new_value"), record.first("bad") + 1)
+
+    @cached_property
+    def collect_scores(self) -> Phase:
+        """Take the squared scores where fits ended, in the place of a Hessian."""
+        place = self.shape.layout.record.slice("new_hessian")
+        phase = self.collecting("collect_scores", self.scores, place.start, place.stop)
+        return replace(phase, begins=True)
+
+    def collecting(self, name: str, texts: Sequence[SumText], first: int, last: int) -> Phase:
+        """Add up sums of all parts in some numbers of the record, which are zero before."""
+        shape = self.shape
         return Phase(
-            name="collect",
+            name=name,
             runs=shape.runs,
             arguments=[
-                RECORDS, "{m}const int *sizes", *(argument for p in self.parts for argument in p.add_arguments()),
+                RECORDS, "{m}const int *sizes", *(argument for one in texts for argument in one.add_arguments()),
             ],
             lines=[
                 record_line(shape, self.d),
-                shape.each(first, last + 1, f"fit[k * {shape.pitch}] = 0.0;"),
+                shape.each(first, last, f"fit[k * {shape.pitch}] = 0.0;"),
                 *shape.wait(self.d),
-                *(line for p in self.parts for line in p.add_lines()),
+                *(line for one in texts for line in one.add_lines()),
             ],
         )  # fmt: skip

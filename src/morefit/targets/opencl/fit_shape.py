@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel
-from morefit.targets.base import WholePart
+from morefit.targets.base import Program, WholeIntegral, WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
 from morefit.targets.opencl.fit_phase import TILE, Runs
 from morefit.targets.opencl.lift import Lifted, LiftedProgram
@@ -24,19 +25,41 @@ class IntegralShape:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SumShape:
+    """What is summed over the events of a part: the kernel, from which columns of the part, and its integrals."""
+
+    kernel: Kernel
+    columns: tuple[str, ...]
+    integrals: tuple[IntegralShape, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in self.integrals)
+        return (id(self.kernel), self.columns, integrals)
+
+    @classmethod
+    def of(cls, program: Program, columns: Sequence[str], integrals: Sequence[WholeIntegral]) -> SumShape:
+        shapes = [
+            IntegralShape(one.program.kernel, one.bodies, len(one.limits) - 1, one.edges.shape[1])
+            for one in integrals
+        ]
+        return cls(kernel=program.kernel, columns=tuple(columns), integrals=tuple(shapes))
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartShape:
     """What the text depends on in one part of the likelihood. Without a sampler the events are arguments."""
 
     sampler: Lifted | None
     derive: Kernel | None
-    sums: Kernel
+    sums: SumShape
+    scores: SumShape | None  # squared ones, where events have weights
     observables: tuple[str, ...]
     derived: tuple[str, ...]
     parameters: int  # before the integrals
     floating: tuple[int, ...]  # indices of the floating parameters among all
     places: tuple[int, ...]  # which parameter of the fit each of those is
     measured: tuple[int, int]  # indices of what constraints measured in each toy: from, and up to
-    integrals: tuple[IntegralShape, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -46,8 +69,12 @@ class PartShape:
     def key(self) -> tuple[Any, ...]:
         """What tells the text of one part from another."""
         sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
-        integrals = tuple((id(i.kernel), i.bodies, i.peaks, i.axes) for i in self.integrals)
-        return (sampler, id(self.derive), id(self.sums), self.places, self.floating, self.measured, integrals)
+        scores = self.scores and self.scores.key
+        return (sampler, id(self.derive), self.sums.key, scores, self.places, self.floating, self.measured)
+
+    @property
+    def all_sums(self) -> list[SumShape]:
+        return [self.sums, *([self.scores] if self.scores else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +126,11 @@ class FitShape(StepShape):
     group: int
     parts: tuple[PartShape, ...]
 
+    @property
+    def weighted(self) -> bool:
+        """Whether errors come from squared scores."""
+        return any(part.scores for part in self.parts)
+
 
 RECORDS = "{m}double *records"
 ROWS = "{m}const int *rows"  # of each toy: where it is drawn, where its fit starts, and what is fixed
@@ -111,18 +143,16 @@ def record_line(shape: StepShape, d: Dialect) -> str:
 
 def shape_of(part: WholePart) -> PartShape:
     """Return what the text of a part depends on."""
+    scores = part.scores
     return PartShape(
         sampler=cast("LiftedProgram", part.sampler).lifted if part.sampler else None,
         derive=part.derive.kernel if part.derive else None,
-        sums=part.sums.kernel,
+        sums=SumShape.of(part.sums, part.sums.kernel.columns, part.integrals),
+        scores=SumShape.of(scores.program, scores.columns, scores.integrals) if scores else None,
         observables=part.observables,
         derived=part.derived,
         parameters=part.parameters,
         floating=part.floating,
         places=part.places,
         measured=(part.measured, part.measured + part.fluctuating),
-        integrals=tuple(
-            IntegralShape(one.program.kernel, one.bodies, len(one.limits) - 1, one.edges.shape[1])
-            for one in part.integrals
-        ),
     )

@@ -14,6 +14,7 @@ from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
+from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.joined_toys import JoinedToys
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
@@ -105,25 +106,32 @@ class FitSpace:
 
     def add_part(self, k: int, part: WholePart, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
-        device, kernel, count = self.device, part.sums.kernel, self.count
+        device, room = self.device, int(counts.sum())
         multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
         cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
-        words, room = max(words_of(kernel), 1), int(counts.sum())
-        totals = device.zeros(16 * count * words)
         self.own |= {
             f"events{k}": device.allocate(8 * columns_of(part) * room),
             f"room{k}": np.int64(room),
-            f"report{k}": device.zeros(8 * count),
-            f"scalars{k}": device.allocate(8 * count * len(kernel.per_call.results)),
-            f"totals{k}": totals,
-            f"partials{k}": device.allocate(8 * len(cut.blocks) * words) if cut.many else totals,
+            f"report{k}": device.zeros(8 * self.count),
             f"first_block{k}": device.send(cut.first.astype(np.int32)),
         }
-        for i, one in enumerate(part.integrals):
-            own = one.program.kernel
-            self.own[f"scalars{k}_{i}"] = device.allocate(8 * count * len(own.per_call.results))
-            self.own[f"integrals{k}_{i}"] = device.allocate(8 * count * own.outputs)
+        for text in self.source.parts[k].texts:
+            self.add_sums(text, cut)
         return cut
+
+    def add_sums(self, text: SumText, cut: Blocks) -> None:
+        """Make room for the scalars of a kernel over events, its integrals and sums."""
+        device, count, words = self.device, self.count, max(words_of(text.kernel), 1)
+        totals = device.zeros(16 * count * words)
+        self.own |= {
+            f"scalars{text.label}": device.allocate(8 * count * len(text.kernel.per_call.results)),
+            f"totals{text.label}": totals,
+            f"partials{text.label}": device.allocate(8 * len(cut.blocks) * words) if cut.many else totals,
+        }
+        for i, one in enumerate(text.own.integrals):
+            label = f"{text.label}_{i}"
+            self.own[f"scalars{label}"] = device.allocate(8 * count * len(one.kernel.per_call.results))
+            self.own[f"integrals{label}"] = device.allocate(8 * count * one.kernel.outputs)
 
     def add_lists(self) -> None:
         """List all toys and blocks, and make room for lists of those that are still fitted."""
@@ -140,7 +148,7 @@ class FitSpace:
         """Set arguments of kernels, by name, that are not what they were."""
         changed = {name: value for name, value in values.items() if self.bound.get(name) is not value}
         self.bound |= changed
-        for phase in (*self.source.begin, *self.source.steps):
+        for phase in self.source.all_phases:
             for place, name in enumerate(phase.names):
                 if name in changed:
                     self.kernels[phase.name].set_arg(place, changed[name])
@@ -194,9 +202,12 @@ class FitSpace:
 
     def take_steps(self, count: int) -> None:
         for _ in range(count):
-            for phase in self.source.steps:
-                if self.blocks[phase.part].many or not phase.many_blocks:
-                    self.done = self.run(phase)
+            self.run_all(self.source.steps)
+
+    def run_all(self, phases: Sequence[Phase]) -> None:
+        for phase in phases:
+            if self.blocks[phase.part].many or not phase.many_blocks:
+                self.done = self.run(phase)
 
     def list_running(self) -> Lists:
         """List the toys that are still fitted."""
@@ -210,6 +221,9 @@ class FitSpace:
         while (running := self.list_running()).counts[0]:
             self.go_on_with(running)
             self.take_steps(MORE_STEPS if running.counts[0] > MANY else QUICK_STEPS)
+        if self.source.end:
+            self.go_on_with(self.everything)
+            self.run_all(self.source.end)
         self.device.read_done(self.own["results"], results, self.done)
         for name in self.bound.keys() - self.own.keys() - self.lists.values.keys():
             del self.bound[name]  # events and tables, which others may let go of

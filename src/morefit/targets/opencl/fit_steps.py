@@ -37,7 +37,8 @@ class StepSource:
 
     @property
     def phases(self) -> list[Phase]:
-        return [self.begin, self.advance]
+        scores = [self.begin_scores, self.correct] if "scores" in self.driver.program.stages else []
+        return [self.begin, self.advance, *scores]
 
     @cached_property
     def begin(self) -> Phase:
@@ -83,6 +84,38 @@ class StepSource:
                 f"{PREFIX}advance(fit);",
                 f"if ({shape.number(record.first('running'))} != 0.0) return;",
                 *shape.once(self.d, "running[index] = 0;"),
-                shape.each(0, "width", f"results[(long)index * width + k] = fit[k * {shape.pitch}];"),
+                *self.leave_lines(),
             ],
         )
+
+    @cached_property
+    def begin_scores(self) -> Phase:
+        """Return to where a fit ended."""
+        return Phase(
+            name="begin_scores",
+            runs=self.shape.runs,
+            begins=True,
+            arguments=[RECORDS],
+            lines=[record_line(self.shape, self.d), f"{PREFIX}begin_scores(fit);"],
+        )
+
+    @cached_property
+    def correct(self) -> Phase:
+        """Correct the errors of a fit by its squared scores, and leave its result again."""
+        return Phase(
+            name="correct",
+            runs=self.shape.runs,
+            begins=True,
+            arguments=[RECORDS, "{m}double *results", "const int width"],
+            lines=[
+                record_line(self.shape, self.d),
+                f"{PREFIX}correct_errors(fit);",
+                *self.leave_lines(),
+            ],
+        )
+
+    def leave_lines(self) -> list[str]:
+        """Leave the result of a fit."""
+        return [
+            self.shape.each(0, "width", f"results[(long)index * width + k] = fit[k * {self.shape.pitch}];")
+        ]

@@ -1,0 +1,48 @@
+"""Toys whose weights leave nothing to fit, because they add up to less than zero."""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from morefit.arrays import Integers
+from morefit.data.weights import observables_of
+from morefit.expr import ONE, Expr
+from morefit.kernel.sums import Request
+from morefit.model.acceptance import MAX_OBSERVABLES, values_on_grid
+from morefit.pipeline import Settings, compile_sums
+
+if TYPE_CHECKING:
+    from morefit.toys.batch import Toys
+
+
+@lru_cache(maxsize=64)
+def may_be_negative(weight: Expr) -> bool:
+    """Return whether a formula of weights is negative somewhere, looked at on a grid."""
+    if len(observables_of(weight)) > MAX_OBSERVABLES:
+        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        heights, _ = values_on_grid(weight, {})
+    return not heights.min() >= 0
+
+
+def lost_toys(toys: Toys) -> Integers:
+    """Return the toys that have a part whose weights add up to less than zero; their events are drawn again for it."""
+    ensemble = toys.ensemble
+    negative = [k for k, w in enumerate(ensemble.formulas) if w is not None and may_be_negative(w)]
+    lost = np.zeros(len(toys), np.bool_)
+    if negative:
+        from morefit.toys.batch import Toys, by_events
+
+        count = compile_sums(Request(ONE, (), 0, weighted=True), (), Settings(ensemble.backend))
+        for some in by_events(np.arange(len(toys)), toys.events):
+            own = Toys(ensemble, toys.first + int(some[0]), toys.sizes[some])
+            sets = np.arange(len(some))
+            for k in negative:
+                sums = own.data[k].bind(count, sets)(np.empty((len(some), 0)))[:, 0]
+                lost[some] |= ~(sums >= 0)
+    return np.flatnonzero(lost)
