@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_phase import name_of
 from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, shape_of
-from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
+from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, Place, columns_of
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
@@ -86,31 +87,46 @@ def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: 
         if not len(some):
             continue
         source = runner.source(group or min(runner.device.group, items))
-        started: deque[Callable[[], None]] = deque()
-        for part in runner.parts(some, toys.sizes):  # the next ones begin while these are looked at
-            space = runner.take_space(source, part, toys, results.shape[1])
-            space.start(runner.constants, toys)
-            started.append(partial(finish, part, space, results, rows_of(part, results)))
-            if len(started) > 1:
-                started.popleft()()
-        for finish_part in started:
-            finish_part()
+        started, reads = deque[Launch](), list[Future[None]]()
+        with ThreadPoolExecutor(1) as reader:  # copies results while the device goes on
+            for place in runner.places(some, toys.sizes):
+                space = runner.take_space(source, toys.sizes[place], results.shape[1])
+                space.start(runner.constants, toys, place)
+                started.append(Launch.of(space, place, results))
+                if len(started) > 1:  # the next one has begun while this one is looked at
+                    started[0].space.run_to_end()
+                    reads.append(reader.submit(started.popleft().read))
+            (last,) = started
+            last.space.run_to_end()
+        last.read()
+        for read in reads:
+            read.result()  # which raises what went wrong
 
 
-def rows_of(part: Integers, results: Array) -> Array:
-    """Return where the results of some toys are copied to, in memory that is fetched while the device works."""
-    first, last = int(part[0]), int(part[-1]) + 1
-    rows = results[first:last] if last - first == len(part) else np.empty((len(part), results.shape[1]))
-    rows.fill(np.nan)
-    return rows
+@dataclass(eq=False)
+class Launch:
+    """Toys that a device fits, and where their results go."""
 
+    space: FitSpace
+    place: Place
+    results: Array
+    rows: Array
 
-def finish(part: Integers, space: FitSpace, results: Array, rows: Array) -> None:
-    """Wait for some toys and put their results where they belong; the next fits may take their buffers."""
-    space.finish(rows)
-    space.device.fit_spaces.insert(0, space)
-    if rows.base is not results:
-        results[part] = rows
+    @classmethod
+    def of(cls, space: FitSpace, place: Place, results: Array) -> Launch:
+        """Have memory for the results fetched while the device works."""
+        rows = results[place] if isinstance(place, slice) else np.empty((space.count, results.shape[1]))
+        rows.fill(np.nan)
+        return cls(space, place, results, rows)
+
+    def read(self) -> None:
+        """Copy the results of toys that have ended; the next fits may take their buffers."""
+        self.space.read(self.rows)
+        if not isinstance(self.place, slice):
+            self.results[self.place] = self.rows
+        device = self.space.device
+        with device.lock:
+            device.fit_spaces.insert(0, self.space)
 
 
 def take_runner(device: Device, job: WholeFit) -> FitRunner:
@@ -226,8 +242,8 @@ class FitRunner:
             for k, column in enumerate(one.nodes):
                 self.constants[f"node{label}_{k}"] = send(np.asarray(column, np.float64))
 
-    def parts(self, some: Integers, sizes: Integers) -> list[Integers]:
-        """Cut toys into parts for which there is memory."""
+    def places(self, some: Integers, sizes: Integers) -> list[Place]:
+        """Cut toys into launches for which there is memory."""
         columns = np.array([columns_of(part) for part in self.job.event_parts])
         own = self.job.layout.size + sum(
             len(sums.kernel.per_call.results) + 2 * words_of(sums.kernel)
@@ -237,16 +253,22 @@ class FitRunner:
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
         alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)
         if len(some) <= alike or (sizes == sizes[0]).all():
-            return [some[k : k + alike] for k in range(0, len(some), alike)]
+            return [place_of(some[k : k + alike]) for k in range(0, len(some), alike)]
         part = np.arange(len(some)) // MAX_TOYS + np.cumsum(sizes[some] @ columns + own) // each
-        return np.split(some, np.flatnonzero(np.diff(part)) + 1)
+        return [place_of(one) for one in np.split(some, np.flatnonzero(np.diff(part)) + 1)]
 
-    def take_space(self, source: FitSource, part: Integers, toys: JoinedToys, width: int) -> FitSpace:
-        """Return buffers and kernels for some toys: those of earlier ones of the same sizes, or new ones."""
+    def take_space(self, source: FitSource, sizes: Integers, width: int) -> FitSpace:
+        """Return buffers and kernels for toys of some sizes: those of earlier ones, or new ones."""
         spaces: list[FitSpace] = self.device.fit_spaces
         with self.device.lock:
             for place, space in enumerate(spaces):
-                if space.serves(source, part, toys, width):
+                if space.serves(source, sizes, width):
                     return spaces.pop(place)
             del spaces[MAX_SPACES - 1 :]  # lets go of its memory first
-        return FitSpace(self.device, source, self.job, part, toys, width=width)
+        return FitSpace(self.device, source, self.job, sizes, width)
+
+
+def place_of(part: Integers) -> Place:
+    """Return where some toys are among all: a slice of toys that follow one another."""
+    first, last = int(part[0]), int(part[-1]) + 1
+    return slice(first, last) if last - first == len(part) else part

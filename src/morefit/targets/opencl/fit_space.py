@@ -21,6 +21,7 @@ from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 
 EACH, GROUPS = 16, 2048  # minimum of events per item, and maximum of groups per toy
 FEW_EVENTS = 2048  # a toy with fewer has one block of them
+Place = slice | Integers  # of some toys among all
 MANY = 1 << 14  # toys whose step takes longer than a look at which of them have converged
 FIRST_STEPS, MORE_STEPS = 3, 1  # of many toys, before a look
 QUICK_FIRST_STEPS, QUICK_STEPS = 8, 4  # of fewer
@@ -65,13 +66,9 @@ class Lists(NamedTuple):
 class FitSpace:
     """Buffers for toys of some sizes, and kernels: for one batch after the other, of one or several models alike."""
 
-    def __init__(
-        self, device: Device, source: FitSource, job: WholeFit, part: Integers, toys: JoinedToys, width: int
-    ) -> None:
-        self.device, self.source, self.part, self.width = device, source, part, width
-        self.sizes, self.count, self.group = toys.sizes[part], len(part), source.shape.group
-        first, last = int(part[0]), int(part[-1]) + 1
-        self.place = slice(first, last) if last - first == len(part) else part  # among all toys
+    def __init__(self, device: Device, source: FitSource, job: WholeFit, sizes: Integers, width: int) -> None:
+        self.device, self.source, self.width = device, source, width
+        self.sizes, self.count, self.group = sizes.copy(), len(sizes), source.shape.group
         self.own: dict[str, Any] = {  # arguments by name
             "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
             "records": device.allocate(8 * -(-self.count // TILE) * TILE * job.layout.size),
@@ -95,14 +92,9 @@ class FitSpace:
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 
-    def serves(self, source: FitSource, part: Integers, toys: JoinedToys, width: int) -> bool:
+    def serves(self, source: FitSource, sizes: Integers, width: int) -> bool:
         """Return whether other toys have the same kernels and sizes."""
-        return (
-            source is self.source
-            and width == self.width
-            and np.array_equal(part, self.part)
-            and np.array_equal(toys.sizes[part], self.sizes)
-        )
+        return source is self.source and width == self.width and np.array_equal(sizes, self.sizes)
 
     def add_part(self, k: int, part: WholePart, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
@@ -162,19 +154,19 @@ class FitSpace:
             self.device.overwrite(self.own[name], numbers)
         self.sent[name] = numbers
 
-    def start(self, constants: Mapping[str, Any], toys: JoinedToys) -> None:
-        """Start to draw and fit toys of the sizes that this has room for."""
+    def start(self, constants: Mapping[str, Any], toys: JoinedToys, place: Place) -> None:
+        """Start to draw and fit some of the toys, whose sizes this has room for."""
         values = dict(constants)
         self.send("first_record", toys.records)
-        self.send("toys", toys.offsets[self.place])
-        self.send("rows", toys.rows[self.place])
+        self.send("toys", toys.offsets[place])
+        self.send("rows", toys.rows[place])
         for k, part in enumerate(toys.parts):
             values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
             self.send(f"parameters{k}", part.parameters)
-            self.send(f"measured{k}", part.measured[self.place] if part.measured.size else part.measured)
+            self.send(f"measured{k}", part.measured[place] if part.measured.size else part.measured)
             self.send(f"numbers_{k}", part.numbers)
             if part.starts is not None:
-                self.send(f"starts{k}", np.ascontiguousarray(part.starts[self.place], np.int64))
+                self.send(f"starts{k}", np.ascontiguousarray(part.starts[place], np.int64))
             for i, column in enumerate(part.events):
                 assert isinstance(column, DeviceColumn)
                 values[f"given{k}_{i}"] = column.buffer
@@ -216,14 +208,17 @@ class FitSpace:
         self.device.read_done(self.own["counts"], counts, self.run(self.source.choose))
         return Lists(self.chosen | {"active_toys": np.int32(counts[0])}, counts.tolist())
 
-    def finish(self, results: Array) -> None:
-        """Wait for the toys, and copy their results."""
+    def run_to_end(self) -> None:
+        """Take steps until all toys have ended."""
         while (running := self.list_running()).counts[0]:
             self.go_on_with(running)
             self.take_steps(MORE_STEPS if running.counts[0] > MANY else QUICK_STEPS)
         if self.source.end:
             self.go_on_with(self.everything)
             self.run_all(self.source.end)
+
+    def read(self, results: Array) -> None:
+        """Wait for what runs, and copy the results."""
         self.device.read_done(self.own["results"], results, self.done)
         for name in self.bound.keys() - self.own.keys() - self.lists.values.keys():
             del self.bound[name]  # events and tables, which others may let go of
