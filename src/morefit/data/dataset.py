@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
 from os import PathLike
 from pathlib import Path
@@ -28,6 +27,7 @@ from morefit.data.columns import (
     without_other_labels,
 )
 from morefit.data.labels import Category, Labelled, without_categories
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.model.observable import Ranges
 from morefit.text.arguments import in_sentences

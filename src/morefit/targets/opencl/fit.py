@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers, row_sums
+from morefit.dataclass import dataclass
 from morefit.targets.base import ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
+from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel
 from morefit.targets.base import WholePart
