@@ -123,6 +123,13 @@ def test_a_first_fit_loads_what_it_needs(tmp_path):
     assert not second & {*SELDOM_NEEDED, *WRITERS}
 
 
+def test_a_first_study_loads_what_it_needs():
+    study = "mf.toy_study(model, toys=1, events=1_000, seed=1, progress=False)"
+    loaded = modules_after(FIRST_FIT.partition("result =")[0] + study)
+    needed = {name for name in SELDOM_NEEDED if name.startswith("morefit.")}
+    assert not loaded & ({*SELDOM_NEEDED, "statistics", "logging", "morefit.jobs.digest"} - needed)
+
+
 USES = (
     "model.pdf([0.5])", "model.cdf(0.5)", "model.integrate({'x': (0.0, 1.0)})", "print(model)", "mf.shapes.Gaussian",
     "mf.physics.KstarMuMu", "mf.explain(model)", "mf.devices()", "mf.fisher_information(model, 100)",

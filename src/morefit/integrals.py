@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import product
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_of_sums

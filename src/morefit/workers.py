@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from functools import cache
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from pickle import PicklingError
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from morefit.errors import BackendError
 from morefit.records.archive import morefit_version
 from morefit.records.output import node
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 R = TypeVar("R")
 
@@ -31,6 +32,8 @@ class DaskClient(Protocol):
 
 def versions() -> dict[str, str]:
     """Return the versions of what the last bits depend on."""
+    from importlib import metadata  # slow
+
     return {"morefit": morefit_version()} | {n: metadata.version(n) for n in ("numpy", "llvmlite", "iminuit")}
 
 
@@ -61,6 +64,8 @@ def on_worker(expected: Mapping[str, str], work: Callable[[], R]) -> R:
 
 def explained(name: str, failure: BaseException) -> BaseException:
     """Return an error with a remedy for a failure of the workers; others stay as they are."""
+    from concurrent.futures import BrokenExecutor, CancelledError
+
     lost = isinstance(failure, CancelledError) or type(failure).__name__ == "KilledWorker"  # of Dask
     if lost:
         return BrokenExecutor(f"{type(failure).__name__}: {failure}")

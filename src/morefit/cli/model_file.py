@@ -10,12 +10,12 @@ import traceback
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from morefit.data.io.paths import nearby
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError, MorefitError
 from morefit.model import Pdf
 

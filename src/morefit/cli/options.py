@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 import morefit as mf
+from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend

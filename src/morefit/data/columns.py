@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array
 from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.memory import LARGE, padded
 from morefit.model.region import Range, check_order, listed_ranges

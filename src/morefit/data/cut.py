@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.data.columns import Mask
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, MorefitError
 
 Values = NDArray[Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
 from os import PathLike
 from pathlib import Path
@@ -28,6 +27,7 @@ from morefit.data.columns import (
 )
 from morefit.data.labels import Category, Labelled, without_categories
 from morefit.data.weights import Weights, bad_observables, read_events
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges

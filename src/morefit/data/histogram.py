@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.resources import check_memory
 

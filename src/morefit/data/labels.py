@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.data.sources import described, to_array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.model.observable import check_name
 from morefit.text.arguments import in_sentences

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +19,7 @@ from morefit.data.io.formats import open_table
 from morefit.data.io.table import Chunk, Columns
 from morefit.data.reading import Reader, Wanted
 from morefit.data.report import CutReport
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 
 Region = Mapping[str, Sequence[tuple[float, float]]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from morefit.data.io.paths import Source, find_files
 from morefit.data.io.table import Columns, Ranged
 from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar

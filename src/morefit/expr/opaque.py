@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr.node import Expr
 from morefit.expr.operations.record import Operation, Prefix

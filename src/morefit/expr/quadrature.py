@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import product
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 
 Measure = Callable[["Boxes"], Array]  # integrals of some quantities over each box, (boxes, quantities)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
+
+from morefit.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ parameters, and the data, domains and start values of one analysis. (HEP Statist
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.histfactory.hs3_parameters import Constrained, configurations, limits_of, parameter_values
 from morefit.histfactory.workspace import entry, listed, numbers, text

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.histfactory.workspace import entry, text
 from morefit.validate import as_number

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.histfactory.workspace import LARGEST, PER_BIN, Channel, Modifier, numbers, text
 from morefit.likelihood import Constraint

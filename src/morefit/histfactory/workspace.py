@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.text.suggest import suggest
 from morefit.validate import as_number

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
 from morefit.likelihood import Likelihood, Term

@@ -7,13 +7,14 @@ These are the least that it needs; zfit itself is not needed, and does no harm w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.interop.hepstats_parts import Data, Model, Parameter, parameter_class
 from morefit.likelihood import Term

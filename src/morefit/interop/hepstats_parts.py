@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Op, evaluate
 from morefit.likelihood import Likelihood, generate

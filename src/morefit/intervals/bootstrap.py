@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import nan, sqrt
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen, frozen_copy
+from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.interval import Interval
 from morefit.jobs.checkpoint import DIGEST, Facts, locks_file, read_saved, versions

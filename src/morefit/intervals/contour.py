@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import log, nan, sqrt
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
 from morefit.data.histogram import divide
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.likelihood import Term
 from morefit.minimise import FitResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from math import nan, sqrt
 from pathlib import Path
 from statistics import NormalDist
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
 from morefit.intervals.nuisance import fit_data

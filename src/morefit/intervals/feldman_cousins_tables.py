@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import erf, inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.intervals.interval import HALVINGS, Interval, bisect, two_sided
 from morefit.text.arguments import in_sentences

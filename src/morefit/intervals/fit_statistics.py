@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import log
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import Op, add_all, column, scalar
 from morefit.kernel.sums import Request

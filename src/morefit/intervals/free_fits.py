@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
+from morefit.dataclass import dataclass
 from morefit.minimise.batch import Fits
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.text.rounding import round_pdg

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
 from morefit.intervals.free_fits import ToyPValue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen, Integers
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, evaluate, leaves, to_expr
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise import FitResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import Axis, Boxes, Domain, refine

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import erfc, nan, sqrt
 from statistics import NormalDist
 from typing import Literal, overload
 
+from morefit.dataclass import dataclass
 from morefit.text.rounding import round_pdg
 
 # where the curve crosses the level, the limit of the parameter, or beyond the scanned values

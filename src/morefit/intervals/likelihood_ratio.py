@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.nuisance import minimised, without_effect

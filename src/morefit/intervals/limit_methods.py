@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isnan, nan
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
 from morefit.intervals.crossing import crossing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from math import floor, inf, sqrt
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.intervals.crossing import ROUNDING, Scan, order_statistic
 from morefit.intervals.interval import Interval

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval, bisect, two_sided
 from morefit.likelihood import Simultaneous, Term

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Side, Tested

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import inf, isinf
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.intervals.free_fits import TIE, FreeFits, reached
 from morefit.likelihood import Likelihood, Term

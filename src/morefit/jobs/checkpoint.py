@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.jobs.digest import function_digest
 from morefit.records.output import only_writer, writable_place
 from morefit.records.results import Layout, Part, Result, built, read_result, split_result
 from morefit.sampling.generate import check_seed, new_seed
@@ -26,6 +25,8 @@ def function_facts(what: str, function: Callable[..., Any] | None) -> Facts | No
     """Return name and digest of a function; other versions of Python compile it to another code."""
     if function is None:
         return None
+    from morefit.jobs.digest import function_digest  # only jobs with files need it
+
     name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
     return {
         "name": name,

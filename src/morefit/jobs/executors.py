@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from morefit.errors import BackendError
 from morefit.targets.base import Backend
@@ -13,6 +12,9 @@ from morefit.targets.choose import choose_backend
 from morefit.targets.cpu.run import Cpu
 from morefit.workers import DaskClient as DaskClient  # for all who take executors
 from morefit.workers import explained
+
+if TYPE_CHECKING:  # what only jobs on workers need is imported by them
+    from concurrent.futures import Executor, Future
 
 R = TypeVar("R")
 Block = tuple[int, int]  # its first item, and the first that is no longer in it
@@ -33,7 +35,11 @@ def choose_place(backend: str | Backend, executor: object, events: int) -> Backe
 
 def check_executor(name: str, executor: object) -> None:
     """Refuse what cannot run blocks."""
-    if not (executor is None or isinstance(executor, Executor | DaskClient)):
+    if executor is None:
+        return
+    from concurrent.futures import Executor
+
+    if not isinstance(executor, Executor | DaskClient):
         rule = "executor must be a concurrent.futures.Executor or a dask.distributed.Client"
         raise BackendError(f"{name}: {rule}, got {type(executor).__name__}")
 
@@ -58,6 +64,8 @@ def on_workers(
     name: str, tasks: Iterator[tuple[Block, Work[R]]], executor: Executor | DaskClient
 ) -> Generator[tuple[Block, R], None, None]:
     """Submit blocks, a few for each worker at a time; finished ones are returned even if another one failed."""
+    from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
+
     pool = executor if isinstance(executor, Executor) else executor.get_executor(pure=False)
     pending: dict[Future[R], Block] = {}
     following = next(tasks, None)
@@ -83,4 +91,6 @@ def on_workers(
 
 def failure_of(future: Future[Any]) -> BaseException | None:
     """Return the error of a block that is finished, if there is one."""
+    from concurrent.futures import CancelledError
+
     return CancelledError("cancelled") if future.cancelled() else future.exception()

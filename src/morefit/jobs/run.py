@@ -6,13 +6,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from morefit.dataclass import dataclass
 from morefit.errors import BrokenJob, DataError, MorefitError
 from morefit.jobs.checkpoint import Checkpoint, Facts, Saved, differences
 from morefit.jobs.executors import (
@@ -27,6 +26,9 @@ from morefit.jobs.executors import (
 from morefit.records.results import Layout, Part, Result, concatenate, save_result
 from morefit.text.progress import Bar, tell
 from morefit.workers import on_worker, origin
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 R = TypeVar("R", bound=Result)
 
@@ -85,9 +87,11 @@ def run_job(
         some = len(state.result())
         gaps = "" if some == state.done else f"; returning {some} {job.items} without gaps"
         tell(f"{job.name}: interrupted; {state.summary()}{gaps}")
-    except BrokenExecutor as error:
-        raise state.broken(f"the workers are gone ({error})") from error
     except Exception as error:
+        from concurrent.futures import BrokenExecutor  # which jobs without workers do not need
+
+        if isinstance(error, BrokenExecutor):
+            raise state.broken(f"the workers are gone ({error})") from error
         if not state.parts:
             raise
         text = str(error) if isinstance(error, MorefitError) else f"{type(error).__name__}: {error}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from morefit.dataclass import dataclass
 from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, const, make, toposort, where
 from morefit.kernel.build import PairTerms, ScaledTerm, SumLoop
 from morefit.kernel.families import Families, Family, factors_of, masked

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.program import Vector
 
 TINY = 1e-100  # in the place of a factor of zero: products of some are not zero, so that quotients are exact

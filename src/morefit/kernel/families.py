@@ -8,9 +8,10 @@ peak are often made of the same few terms of the event, with other coefficients:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
+from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, const, where
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import base_and_power

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.expr import Op, Operation, Table
 from morefit.expr.operations.record import instruction

@@ -13,12 +13,12 @@ over events, is a ``Stage``. ``Integers`` and addresses are for targets that hav
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import CompileError
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from morefit.dataclass import dataclass
 from morefit.errors import CompileError
 from morefit.kernel.program import Kind, Layout
 from morefit.kernel.read_values import ValueReader

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType, ModuleType
 from typing import Any
 
+from morefit.dataclass import dataclass
 from morefit.errors import CompileError
 from morefit.kernel.program import Kind, Layout, Stage
 from morefit.kernel.statements import Call, Element, Function, Name, Number, Operate, Part, Value, as_float

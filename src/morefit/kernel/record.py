@@ -6,9 +6,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, OwnSymbol, Symbol, Table, make, toposort
 from morefit.expr.operations.record import operation_named
 from morefit.expr.quadrature import Domain

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, make, where
 from morefit.kernel.ir import Reduce, Result
 from morefit.kernel.sums import Request, Terms, event_terms, is_zero

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.kernel.program import Kind
 
 # ------------------------------------------------------------------------------------------ expressions

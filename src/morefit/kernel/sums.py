@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from morefit.dataclass import dataclass
 from morefit.expr import (
     MINUS_ONE,
     ONE,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, OwnSymbol, column
 
 WEIGHT = column(OwnSymbol("weight of the event"))

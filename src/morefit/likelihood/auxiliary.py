@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, apply, evaluate, leaves, where
 from morefit.kernel.counts_layout import COUNTED, GAUSSIAN
 from morefit.kernel.sums import Request, set_terms

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import (
     ONE,

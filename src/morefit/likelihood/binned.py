@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import BinContents, read_bins
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.likelihood.accuracy import integral_error, is_numerical

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.histogram import divide
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import (
     ZERO,

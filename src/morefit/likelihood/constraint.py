@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.likelihood.measured_values import expected_values, in_order

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel import counts_layout as at
 from morefit.kernel.counts_layout import CountsTable
 from morefit.likelihood.auxiliary import Auxiliary

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
 from morefit.memory import take_rows

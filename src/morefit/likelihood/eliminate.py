@@ -7,13 +7,13 @@ small block for each bin, and the minimiser sees the other parameters only, with
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import TINY, CountsTable
 from morefit.likelihood.counts_table import Blocks, profile_table
 from morefit.likelihood.datasets import PartData

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 
 PENALTY = 708.0  # minus the logarithm of the smallest density a double can hold, for each event that has none
 

@@ -9,12 +9,12 @@ event, and derivatives are those of what is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, add_all, leaves, toposort
 from morefit.pipeline import Columns
 

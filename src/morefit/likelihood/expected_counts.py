@@ -6,12 +6,12 @@ are computed from the same arrays by compiled code (``kernel/counts_program.py``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import NOTHING, TINY
 
 MAX_NUMBERS = 1 << 23  # that one piece of the sets needs at once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, ClassVar, NoReturn
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import column
 from morefit.kernel.counts_layout import CountsTable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, isnan, prod
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, evaluate, symbols, toposort
 from morefit.expr.evaluate import evaluate_nodes
 from morefit.expr.operations import LEAVES

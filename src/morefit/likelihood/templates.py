@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add
 from typing import Any, ClassVar, Literal
@@ -14,6 +13,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import UNKNOWN_VARIANCES, check_histogram, check_same_bins, is_histogram
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, apply, where
 from morefit.likelihood.auxiliary import AuxiliaryCount

@@ -6,13 +6,13 @@ Toys, weighted datasets, replicas, fits with fixed parameters and tested points 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.dataclass import dataclass
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.datasets import PartData
 from morefit.minimise.newton import minimise, minimise_eliminated
@@ -89,7 +89,7 @@ class Fits:
 
 def methods(status: Array, valid: Flags) -> NDArray[np.uint8]:
     """Return how fits were obtained by Newton's method, or why not."""
-    lost = np.isin(status, (FLAT, DEGENERATE))
+    lost = (status == FLAT) | (status == DEGENERATE)
     return np.where(valid, NEWTON, np.where(lost, UNDETERMINED, FAILED)).astype(np.uint8)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult

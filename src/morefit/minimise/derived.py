@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, evaluate, leaves, symbols, to_expr, to_text
 from morefit.minimise.check import invert

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, nan
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Term
 from morefit.minimise.check import edm_goal

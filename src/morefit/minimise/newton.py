@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
 from morefit.likelihood.datasets import PartData

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.evaluation import PENALTY
 from morefit.minimise.problem import Problem

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal, cast
 
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.minimise.covariance import Errors
 from morefit.validate import as_number

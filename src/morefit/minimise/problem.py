@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
 from morefit.data.weights import Weights
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, FitError, OptionError
 from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
 from morefit.records.fields import (

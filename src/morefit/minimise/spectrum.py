@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.dataclass import dataclass
 from morefit.minimise.quadratic_model import OPEN, SUSPECT, WIDEST
 
 NULL = 1e-11  # of a Hessian scaled to a unit diagonal: a smaller eigenvalue is zero but for rounding

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Frozen
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, FitError, ModelError, OptionError
 from morefit.expr import Operand
 from morefit.likelihood import Likelihood, Term

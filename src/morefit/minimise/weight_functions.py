@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, known_expr, leaves, symbols
 from morefit.integrals import SharedBoxes

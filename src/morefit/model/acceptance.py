@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, frozen_copy, read_only
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import (
     ONE,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text, truth
 from morefit.model.observable import Observable

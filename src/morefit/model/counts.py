@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import floor
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, const, where
 from morefit.model.in_use import once_per_model

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
 from morefit.model.arguments import check_observables, listing

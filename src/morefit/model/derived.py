@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, NamedQuantity, Op, Operand, symbols, to_expr, to_text, toposort, with_name
 from morefit.model.arguments import LINE, listing

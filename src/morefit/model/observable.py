@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError, MorefitError
 from morefit.expr import Expr, NamedQuantity, Operation, Symbol, as_double, column, symbols
 from morefit.text.arguments import in_sentences

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import (
     HIDDEN,

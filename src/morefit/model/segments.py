@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
+from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, const, to_expr, where
 from morefit.model.arguments import Number
 from morefit.model.formulas import TINY, exprel, log1prel, normal_area

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
 from morefit.text.suggest import suggest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from morefit.arrays import Array, Frozen
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
 from morefit.data.sources import is_histogram
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.likelihood import BinnedLikelihood
 from morefit.likelihood.simultaneous import Simultaneous

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.intervals import GoodnessOfFit
 from morefit.likelihood import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Frozen
 from morefit.data.dataset import Dataset
 from morefit.data.histogram import Histogram, choose_edges, poisson_errors
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.likelihood.bins import Bins, bin_probabilities
 from morefit.likelihood.evaluate import checked_ranges, values_of

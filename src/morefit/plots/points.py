@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, Frozen
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.expr import evaluate
 from morefit.intervals import GoodnessOfFit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Flags, Frozen
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.histogram import Histogram, choose_edges, count_events, divide, poisson_errors
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr, evaluate
 from morefit.intervals import GoodnessOfFit

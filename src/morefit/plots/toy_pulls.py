@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.minimise import FitResult, fit
 from morefit.model import Gaussian, Observable, Parameter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping
-from importlib import metadata
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -22,6 +21,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def morefit_version() -> str:
     """Return the version of the installed package; a checkout may have none."""
+    from importlib import metadata  # slow
+
     try:
         return metadata.version("morefit")
     except metadata.PackageNotFoundError:

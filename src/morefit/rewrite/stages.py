@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Flag, auto
 from functools import reduce
 from operator import and_
 
+from morefit.dataclass import dataclass
 from morefit.expr import (
     ONE,
     Expr,

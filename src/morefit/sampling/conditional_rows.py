@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
 from morefit.kernel.symbols import event_number

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Table, apply, const, domain_of, evaluate, lookup, substitute, where
 from morefit.expr.evaluate import adapted_to

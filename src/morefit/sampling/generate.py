@@ -10,7 +10,7 @@ import operator
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset, build_drawn
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, evaluate, leaves, substitute
 from morefit.kernel.ir import MAX_DRAWS

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision

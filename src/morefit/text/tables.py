@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from morefit.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.data.dataset import Dataset
 from morefit.data.weights import observables_of, weight_formula
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Quantity
 from morefit.likelihood import Likelihood, Term

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers, row_sums
 from morefit.data.dataset import Dataset
+from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.data.weights import observables_of
+from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.expr import Expr
 from morefit.integrals import SharedBoxes

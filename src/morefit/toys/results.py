@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from math import isnan, nan, sqrt
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Frozen, frozen_copy
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
@@ -118,11 +118,11 @@ class ToyResults(Frozen):
 
     def coverage(self, name: Any, level: float = 0.6827, *, valid_only: bool = True) -> Coverage:
         """Return how often value +- z error contains the truth, z being the two-sided quantile of ``level``."""
-        level = check_level("toy results", level)
+        from statistics import NormalDist
+
+        z = NormalDist().inv_cdf((1 + check_level("toy results", level)) / 2)
         pulls = self.pulls(name, valid_only=valid_only)
-        return clopper_pearson(
-            int(np.sum(np.abs(pulls) <= NormalDist().inv_cdf((1 + level) / 2))), len(pulls)
-        )
+        return clopper_pearson(int(np.sum(np.abs(pulls) <= z)), len(pulls))
 
     def derived(self, formula: Any) -> Array:
         """Return a formula of parameters for each toy, valid or not; parameters that were not fitted have their true values."""

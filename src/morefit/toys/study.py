@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import row_sums
+from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.jobs.checkpoint import Facts, choose_seed, locks_file, read_saved
 from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place, share
@@ -40,6 +40,9 @@ from morefit.toys.arguments import (
 from morefit.toys.batch import SMALL
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 MAX_EVENTS, MAX_TOYS = 32_000_000, 5_000  # of a block, unless the user chooses the number of toys
 # seconds of a block: those that are done sooner become larger, up to so many times

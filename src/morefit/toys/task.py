@@ -6,16 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import read_only
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.jobs.checkpoint import Facts, function_facts, versions
-from morefit.jobs.digest import fingerprint
 from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
@@ -154,6 +154,8 @@ def as_row(answer: float | Mapping[str, float]) -> dict[str, float]:
 
 def likelihood_facts(term: Term) -> Facts:
     """Return what makes a likelihood this one: the models and constraints of its parts, and what these are given."""
+    from morefit.jobs.digest import fingerprint  # only studies with files need it
+
     parts = [
         fingerprint(part.model)
         | part.facts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.data.io.histogram import SAME, Histogram, check_histogram, contents, edges_of
 from morefit.data.io.table import Ranged
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from morefit.data.io.arrow import open_csv, open_parquet, write_csv, write_parquet
 from morefit.data.io.table import ROWS, Chunk, Columns, Table, not_installed
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, MorefitError
 from morefit.records.archive import verify
 from morefit.records.output import complete_file

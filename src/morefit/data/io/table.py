@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError
 
 Columns = Mapping[str, NDArray[Any]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.expr.operations.arithmetic import Choices
 from morefit.expr.operations.elementary import Exponential
 from morefit.expr.operations.record import Operation, Prefix

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from morefit.dataclass import dataclass
 
 if TYPE_CHECKING:
     from morefit.expr.node import Expr

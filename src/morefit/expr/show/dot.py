@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
+from morefit.dataclass import dataclass
 from morefit.expr.operations import Op
 from morefit.expr.quadrature import axes_of
 from morefit.expr.show.spell import Node

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+from morefit.dataclass import dataclass
 from morefit.errors import BackendError, ModelError, OptionError
 from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.expr.show.dot import dot_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, Op, add_all, leaves, multiply_all, symbols
 from morefit.model.acceptance import Expansion
 from morefit.model.compose.product import Product

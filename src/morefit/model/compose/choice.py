@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, NoReturn
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.model.compose.checks import check_parts
 from morefit.model.in_use import once_per_model

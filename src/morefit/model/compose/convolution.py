@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import (
     ONE,

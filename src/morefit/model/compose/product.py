@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts, conditional_on

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, substitute, where
 from morefit.model.arguments import listing

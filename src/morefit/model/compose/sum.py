@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed

@@ -8,7 +8,7 @@ dimensions the edges of an inner observable depend on the outer ones, and their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import permutations
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import (
     ONE,
     ZERO,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import COMPARISONS, ONE, Expr, Op, Operation, Table, const, evaluate, leaves, toposort
 from morefit.model.integrate.crossings import find_crossings
 from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import COMPARISONS, ZERO, Expr, Op, apply, const, evaluate, leaves, toposort, where
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
 from morefit.model.integrate.tidy import difference, number_and_rest

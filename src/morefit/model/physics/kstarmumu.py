@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, Op, add_all, to_expr
 from morefit.model.arguments import Number, Share
 from morefit.model.observable import Observable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, Op, const, to_expr, where
 from morefit.expr.interpolate import clip
 from morefit.model.arguments import Number, Positive

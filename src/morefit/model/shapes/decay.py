@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, to_expr
 from morefit.model.arguments import Number, Numbers, Positive, Positives, Shares
 from morefit.model.formulas import exprel, log1prel

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number
 from morefit.model.formulas import exprel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import gaussian_area

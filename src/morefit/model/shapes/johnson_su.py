@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, Op, const, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, Table, const, lookup, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import limits_of

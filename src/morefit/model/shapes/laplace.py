@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable

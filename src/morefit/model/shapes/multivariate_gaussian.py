@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, const, evaluate, multiply_all, where
 from morefit.model.arguments import Matrix, Numbers, Observables, described

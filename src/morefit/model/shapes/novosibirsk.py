@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, Op, const, to_expr
 from morefit.model.arguments import Number, Positive
 from morefit.model.formulas import exprel, log1prel, sinhrel

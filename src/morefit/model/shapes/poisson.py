@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, ZERO, Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import Allowed, Positive, Share, check_domain

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, const
 from morefit.model.arguments import Numbers

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, to_expr, where
 from morefit.model.arguments import Number
 from morefit.model.formulas import TINY, exprel, log1prel

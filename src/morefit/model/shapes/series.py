@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all
 from morefit.functions import bernstein_series, chebyshev_series, legendre_series

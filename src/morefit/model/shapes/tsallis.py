@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
+from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import NotNegative, Number, Positive
 from morefit.model.formulas import TINY, exprel, log1prel

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, bin_edges
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Operand, Quantity, as_double, to_expr
 from morefit.expr.interpolate import Interpolation, checked_axis, checked_values

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, Operand, add_all, as_double, evaluate, substitute, to_text, where
 from morefit.expr.interpolate import inside

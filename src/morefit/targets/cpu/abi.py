@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Integers
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import WORDS, Kernel, Sample, Sum
 
 if TYPE_CHECKING:

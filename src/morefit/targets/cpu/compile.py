@@ -11,13 +11,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from morefit.dataclass import dataclass
 from morefit.errors import CompileError
 from morefit.targets.ahead import compile_ahead, wait_for_all
 from morefit.targets.cache import has_entry, key_of, load, store

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_char
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart

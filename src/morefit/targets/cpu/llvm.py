@@ -8,8 +8,7 @@ that any number of threads may run it; ``combine`` adds the blocks of each set i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import Atom, Body, Kernel, Line, Sample, Sum
 from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.targets.cpu.abi import SIDE, pair_words
 from morefit.targets.cpu.writer import Vector, Writer
 

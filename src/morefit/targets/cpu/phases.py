@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.expr.operations import LlvmKind, Op
 from morefit.kernel.ir import Arith, Atom, Body, Line
 

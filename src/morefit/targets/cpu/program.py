@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from morefit.dataclass import dataclass
 from morefit.kernel.program import Kind
 from morefit.kernel.statements import (
     Assign,

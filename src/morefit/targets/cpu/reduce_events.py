@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS, Reduce
 from morefit.targets.cpu.writer import Vector, Writer
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout

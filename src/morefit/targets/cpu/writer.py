@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from morefit.dataclass import dataclass
 
 Operand = str | float  # a register, or a number that all lanes have
 Pair = tuple[str, str]  # an unevaluated sum, the second much smaller than the first

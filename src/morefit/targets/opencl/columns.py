@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers, read_only
+from morefit.dataclass import dataclass
 from morefit.targets.base import Events
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.sums import MAX_EVENTS

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.read_program import read_program

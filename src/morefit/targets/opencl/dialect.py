@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from morefit.dataclass import dataclass
 from morefit.expr.operations import Operation
 from morefit.kernel.ir import Atom, Body, NodeLoop, Precision
 

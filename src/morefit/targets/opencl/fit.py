@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers, row_sums
+from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.targets.ahead import compile_ahead

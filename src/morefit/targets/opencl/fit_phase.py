@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
+from morefit.dataclass import dataclass
 from morefit.targets.opencl.dialect import Dialect, indented
 
 TILE = 32  # toys whose records are side by side, or work items that take the step of one toy together

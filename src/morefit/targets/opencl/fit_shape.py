@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
+from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel
 from morefit.targets.base import Program, WholeIntegral, WholePart

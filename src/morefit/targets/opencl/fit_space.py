@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.targets.base import WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments

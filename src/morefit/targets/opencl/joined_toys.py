@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.targets.base import Buffer, PartBatch, ToyBatch
 
 MAX_OFFSET = 1 << 30  # between the numbers of toys, so that a sum of two is an integer of 32 bits

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from morefit.dataclass import dataclass
 from morefit.expr import Table
 from morefit.kernel.ir import Body, Kernel, Line, NodeLoop
 from morefit.random.xoshiro import TABLE

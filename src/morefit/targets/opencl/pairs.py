@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import Pairs
 from morefit.targets.opencl.dialect import Dialect, Names, indented
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.random.philox import BUMPS, MULTIPLIERS, ROUNDS
 from morefit.random.xoshiro import GOLDEN, HALF_BYTES
 from morefit.targets.opencl.dialect import Dialect

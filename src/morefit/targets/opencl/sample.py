@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import BLOCK, STREAMS, TABLE

@@ -9,8 +9,8 @@ arguments, so that one text serves many true values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
 from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented

@@ -7,8 +7,8 @@ blocks of a set with compensation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import (
     BIAS,
     COUNT,

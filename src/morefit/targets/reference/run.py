@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.fit_layout import FitLayout

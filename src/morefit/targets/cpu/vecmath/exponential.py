@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.targets.cpu.vecmath.function import vector_function, widened
 from morefit.targets.cpu.writer import Pair, Writer
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.targets.coefficients import (
     FADDEEVA_BETWEEN,
     FADDEEVA_FAR,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 
+from morefit.dataclass import dataclass
 from morefit.targets.cpu.writer import Vector, Writer
 
 Write = Callable[..., str]  # (writer, *arguments) -> the register of the result

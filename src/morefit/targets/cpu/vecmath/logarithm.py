@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.targets.coefficients import LN2_SHORT, LOG_TAIL, TO_BASE_TEN, TO_BASE_TWO, TWO_THIRDS
 from morefit.targets.cpu.vecmath.exponential import exp_of_pair
 from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
