@@ -112,15 +112,15 @@ class Toys:
         )
 
     def datasets(self, toy: int) -> tuple[Dataset, ...]:
-        """Return the events of one toy, counted from the first of these, part by part."""
+        """Return the events of one toy, counted from the first of these, part by part, with their weights."""
         events = [Events.slices(sizes) for sizes in self.sizes.T]
         cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
         return tuple(
             Dataset(
                 {n: column[cut] for n, column in arrays.items() if n != WEIGHT.name},
-                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else None,
+                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else formula,
             )
-            for arrays, cut in zip(self.arrays, cuts, strict=True)
+            for arrays, cut, formula in zip(self.arrays, cuts, self.ensemble.formulas, strict=True)
         )
 
     def one(self, toy: int) -> Toys:
