@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from morefit.pipeline import compile_renamed, compile_sampler, compile_sums, compile_values
+from morefit.targets.ahead import wait_for_all
 from morefit.targets.cpu import compile as machine_code
-from morefit.targets.cpu.compile import wait_for_all
 from morefit.targets.cpu.fit_driver import driver_code, expect_driver
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests in any folder find strategies, tolerances, ...

@@ -5,8 +5,9 @@ import threading
 import pytest
 
 from morefit.errors import CompileError
-from morefit.targets.cpu import compile as ahead
+from morefit.targets import ahead
 from morefit.targets.cpu.abi import Code
+from morefit.targets.cpu.compile import Pending
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def test_python_goes_on_while_code_is_compiled():
         assert may_end.wait(60)
         return code()
 
-    pending = ahead.Pending(find, ahead=True)
+    pending = Pending(find, ahead=True)
     assert pending.code is None  # not waited for
     may_end.set()
     assert pending.wait() is pending.wait_visibly() is pending.code
@@ -37,7 +38,7 @@ def test_an_error_is_that_of_whoever_needs_the_code():
     def find():
         raise CompileError("kernel: LLVM refused the text", "")
 
-    pending = ahead.Pending(find, ahead=True)
+    pending = Pending(find, ahead=True)
     with pytest.raises(CompileError, match="LLVM refused the text"):
         pending.wait()
 
@@ -51,7 +52,7 @@ def test_without_a_thread_code_is_compiled_when_it_is_needed(monkeypatch, reason
         monkeypatch.setattr(ahead, "available_cores", lambda: 1)
     elif reason == "no threads left":
         monkeypatch.setattr(threading.Thread, "start", refuse)
-    pending = ahead.Pending(code, ahead=reason != "nothing to compile")
+    pending = Pending(code, ahead=reason != "nothing to compile")
     assert pending.thread is None
     assert pending.code is None
     assert pending.wait() is pending.code
@@ -63,3 +64,28 @@ def test_a_fork_waits_for_all_threads():
     threading.Timer(0.05, may_end.set).start()
     ahead.wait_for_all()
     assert not thread.is_alive()
+
+
+def test_the_step_of_fits_on_a_device_is_built_once_and_before_it_is_needed(monkeypatch):
+    pytest.importorskip("pyopencl")
+    from morefit import OpenCL
+    from morefit.kernel.fit_layout import FitLayout
+    from morefit.minimise.newton_program import fit_driver
+    from morefit.targets.opencl.device import Device
+
+    built, built_by, from_source = [], [], Device.from_source
+
+    def watch(self, key, source):
+        built.append(source)
+        built_by.append(threading.current_thread().name)
+        return from_source(self, key, source)
+
+    monkeypatch.setattr(Device, "from_disk", lambda self, key: None)
+    monkeypatch.setattr(Device, "from_source", watch)
+    layout, backend = FitLayout(3, 2), OpenCL()  # of no other test
+    backend.expect_fits(fit_driver(layout), layout)
+    backend.expect_fits(fit_driver(layout), layout)
+    ahead.wait_for_all()
+    assert built_by == ["morefit compiler"]
+    assert backend.open().build(built[0]) is backend.open().programs[built[0]]
+    assert len(built) == 1

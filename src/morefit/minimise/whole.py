@@ -34,6 +34,7 @@ from morefit.targets.base import (
     WholePart,
     WholeScores,
 )
+from morefit.targets.cpu.run import Cpu
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
@@ -46,7 +47,9 @@ _jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
 def expect_fit(likelihood: Term, problem: Problem) -> None:
     """Begin to compile what a fit in one call, or step by step, needs besides the sums, which may be compiled meanwhile."""
     at_once = likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS
-    expect_driver(likelihood.backend, len(problem.floating), len(likelihood.parts) if at_once else 1)
+    # steps of one fit are taken on the CPU, wherever its sums are
+    backend = likelihood.backend if at_once else Cpu()
+    expect_driver(backend, len(problem.floating), len(likelihood.parts) if at_once else 1)
 
 
 @lru_cache(maxsize=32)  # every fit asks

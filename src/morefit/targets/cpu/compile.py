@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,39 +19,10 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from morefit.errors import CompileError
-from morefit.resources import available_cores
+from morefit.targets.ahead import compile_ahead, wait_for_all
 from morefit.targets.cache import has_entry, key_of, load, store
 from morefit.targets.cpu.abi import Code
 from morefit.text.progress import Bar
-
-_running: set[threading.Thread] = set()
-
-
-def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
-    """Start work on a thread, if there is a core for it; its errors are raised by the caller that waits for it and repeats it."""
-    if available_cores() == 1:
-        return None
-
-    def run() -> None:
-        with suppress(Exception):
-            work()
-        _running.discard(threading.current_thread())
-
-    thread = threading.Thread(target=run, name="morefit compiler")
-    _running.add(thread)
-    try:
-        thread.start()
-    except RuntimeError:  # no more threads, as at the end of the interpreter
-        _running.discard(thread)
-        return None
-    return thread
-
-
-def wait_for_all() -> None:
-    """Wait for all such threads, which a child of this process would not have."""
-    for thread in tuple(_running):
-        if thread is not threading.current_thread():
-            thread.join()
 
 
 class Pending:

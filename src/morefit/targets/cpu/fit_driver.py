@@ -11,9 +11,10 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
+from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
-from morefit.targets.cpu.compile import build_object, compile_ahead, find_by_key, is_compiled
+from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
 

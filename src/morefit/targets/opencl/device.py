@@ -73,6 +73,7 @@ class Device:
         self.programs: OrderedDict[str, Any] = OrderedDict()  # by their texts
         self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
         self.lock = threading.Lock()
+        self.turns: dict[str, threading.Lock] = {}  # of threads that want the same text
         self.identity = (device.name, device.driver_version, device.platform.version, device.version)
 
     @property
@@ -228,13 +229,19 @@ class Device:
     def build(self, source: str) -> Any:
         """Return a program for a text: from this process, from disk, or built now."""
         with self.lock:
-            if source not in self.programs:  # found by the text itself, which takes less time than its digest
+            turn = self.turns.setdefault(source, threading.Lock())
+        with turn:  # one thread builds it, and others that want the same text wait
+            program = self.programs.get(source)  # by the text itself, which takes less time than its digest
+            if program is None:
                 key = key_of("opencl", source, *self.identity)
-                self.programs[source] = self.from_disk(key) or self.from_source(key, source)
+                program = self.from_disk(key) or self.from_source(key, source)
+            with self.lock:
+                self.programs[source] = program
+                self.programs.move_to_end(source)
+                self.turns.pop(source, None)
                 if len(self.programs) > MAX_PROGRAMS:
                     self.programs.popitem(last=False)
-            self.programs.move_to_end(source)
-            return self.programs[source]
+        return program
 
     def kernels(self, owner: object, source: str, names: Sequence[str]) -> dict[str, Any]:
         """Return functions of a text for as long as the owner lives; then another one may have them.

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers, row_sums
+from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.program import Driver
+from morefit.targets.ahead import compile_ahead
 from morefit.targets.base import ToyBatch, WholeFit, show_source
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_phase import name_of
-from morefit.targets.opencl.fit_shape import FitShape, PartShape, shape_of
+from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, shape_of
 from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, columns_of
+from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
@@ -126,10 +130,22 @@ def find_source(job: WholeFit, shape: FitShape, dialect: Dialect) -> FitSource:
     key = (job.driver, dialect, shape.group, shape.wide, shape.layout, *(part.key for part in shape.parts))
     if key not in _sources:
         # it has the kernels, so that no others can have their addresses
-        _sources[key] = FitSource(job.driver.program, shape, dialect)
+        _sources[key] = FitSource(job.driver, shape, dialect)
         if len(_sources) > MAX_TEXTS:
             _sources.popitem(last=False)
     return _sources[key]
+
+
+def is_wide(device: Device, layout: FitLayout) -> bool:
+    """Return whether work items take a step together on a device."""
+    return layout.count >= WIDE_FROM and device.info.kind != "CPU"
+
+
+@lru_cache(maxsize=32)
+def expect_driver(device: Device, driver: Driver, layout: FitLayout) -> None:
+    """Begin to build the step of the minimiser, once; it takes a GPU a second or two."""
+    shape = StepShape(wide=is_wide(device, layout), layout=layout)
+    compile_ahead(lambda: device.build(step_source(driver, shape, device.dialect).text))
 
 
 @dataclass(eq=False)
@@ -171,8 +187,7 @@ class FitRunner:
         """Return the text for work-groups of a size."""
         if group not in self.sources:
             layout = self.job.layout
-            wide = layout.count >= WIDE_FROM and self.device.info.kind != "CPU"
-            shape = FitShape(group=group, wide=wide, layout=layout, parts=self.shapes)
+            shape = FitShape(group=group, wide=is_wide(self.device, layout), layout=layout, parts=self.shapes)
             self.sources[group] = source = find_source(self.job, shape, self.device.dialect)
             show_source(source.text)
             show_source(source.driver.text)

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from morefit.kernel.program import Driver
 from morefit.kernel.read_program import read_program
 from morefit.kernel.resolved import is_unresolved
-from morefit.kernel.statements import Program
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_part import PartText
 from morefit.targets.opencl.fit_phase import Phase, Runs
-from morefit.targets.opencl.fit_shape import RECORDS, FitShape, record_line
-from morefit.targets.opencl.fit_steps import StepSource
+from morefit.targets.opencl.fit_shape import RECORDS, FitShape, StepShape, record_line
+from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.program import Writer, function_lines
@@ -31,9 +31,9 @@ from morefit.targets.opencl.sums import sum_functions
 class FitSource:
     """Writes whole fits: ``begin`` are the phases before the first step, ``steps`` those of each step, ``end`` those after the last."""
 
-    def __init__(self, program: Program, shape: FitShape, dialect: Dialect) -> None:
+    def __init__(self, driver: Driver, shape: FitShape, dialect: Dialect) -> None:
         self.shape, self.d = shape, dialect
-        self.driver = StepSource(program, shape, dialect)
+        self.driver = step_source(driver, StepShape(wide=shape.wide, layout=shape.layout), dialect)
         self.parts = [PartText(shape, k, dialect) for k in range(len(shape.parts))]
 
     @cached_property

@@ -78,18 +78,11 @@ class PartShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitShape:
-    """What the text of whole fits depends on."""
+class StepShape:
+    """What the text of a step of the minimiser depends on."""
 
-    group: int
     wide: bool  # whether the items of a group take the step of a toy together
     layout: FitLayout
-    parts: tuple[PartShape, ...]
-
-    @property
-    def weighted(self) -> bool:
-        """Whether errors come from squared scores."""
-        return any(part.scores for part in self.parts)
 
     @property
     def pitch(self) -> int:
@@ -126,11 +119,24 @@ class FitShape:
         return ["if (item == 0) {", *indented(lines), "}", d.wait_memory] if self.wide else [*lines]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FitShape(StepShape):
+    """What the text of whole fits depends on."""
+
+    group: int
+    parts: tuple[PartShape, ...]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether errors come from squared scores."""
+        return any(part.scores for part in self.parts)
+
+
 RECORDS = "{m}double *records"
 ROWS = "{m}const int *rows"  # of each toy: where it is drawn, where its fit starts, and what is fixed
 
 
-def record_line(shape: FitShape, d: Dialect) -> str:
+def record_line(shape: StepShape, d: Dialect) -> str:
     """Find the record of a toy."""
     return f"{d.memory}double *fit = {shape.record};"
 

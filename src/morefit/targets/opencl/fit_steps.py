@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from morefit.kernel.statements import Program
+from morefit.kernel.program import Driver
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_phase import Phase
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, StepShape, record_line
 from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
+
+
+@lru_cache(maxsize=32)
+def step_source(driver: Driver, shape: StepShape, dialect: Dialect) -> StepSource:
+    """Return the text of a step, which is written once in a process."""
+    return StepSource(driver, shape, dialect)
 
 
 class StepSource:
     """Writes a text of its own, which all models with as many parameters share."""
 
-    def __init__(self, program: Program, shape: FitShape, dialect: Dialect) -> None:
-        self.program, self.shape, self.d = program, shape, dialect
+    def __init__(self, driver: Driver, shape: StepShape, dialect: Dialect) -> None:
+        self.driver, self.shape, self.d = driver, shape, dialect
 
     @cached_property
     def text(self) -> str:
         shape, d = self.shape, self.d
         writer = GroupWriter(shape.pitch, d) if shape.wide else Writer(shape.pitch)
-        functions = self.program.without_stages()
+        functions = self.driver.program.without_stages()
         return "\n".join([
             f"// the step of {shape.layout.count} parameters in {d.name}",
             d.prologue,
@@ -31,7 +37,8 @@ class StepSource:
 
     @property
     def phases(self) -> list[Phase]:
-        return [self.begin, self.advance, *([self.begin_scores, self.correct] if self.shape.weighted else [])]
+        scores = [self.begin_scores, self.correct] if "scores" in self.driver.program.stages else []
+        return [self.begin, self.advance, *scores]
 
     @cached_property
     def begin(self) -> Phase:

@@ -93,7 +93,10 @@ class OpenCL:
         return run_counts(self.open(), self.work_group, table, points)
 
     def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
-        """Nothing is compiled ahead."""
+        """Begin to build the driver of whole fits, which does not depend on the model."""
+        from morefit.targets.opencl.fit import expect_driver
+
+        expect_driver(self.open(), driver, layout)
 
     def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
         """Nothing is waited for."""
