@@ -12,6 +12,7 @@ from morefit.model.arguments import listing
 from morefit.model.compose.efficiency import Efficiency
 from morefit.model.compose.restricted import Restricted, restricted
 from morefit.model.compose.sum import Sum
+from morefit.rewrite.simplify import normalise
 
 ADVICE = "give the density that events follow as the model, and what is fitted as fit_model"
 
@@ -49,9 +50,10 @@ def before_weights(model: Pdf, weight: Expr) -> Pdf:
         return model  # for each row of what is given, all events weigh the same
     if isinstance(model, Restricted):
         return restricted(before_weights(model.whole, weight), model.ranges)
+    (acceptance,) = normalise(1 / weight)  # the efficiency, of which weights are the inverse
     expected = model.expected_events()
     if expected is None:
-        return Efficiency(model, 1 / weight)
-    seen = [(share, pdf, Efficiency(pdf, 1 / weight)) for share, pdf in model.shares()]
+        return Efficiency(model, acceptance)
+    seen = [(share, pdf, Efficiency(pdf, acceptance)) for share, pdf in model.shares()]
     yields = [expected * share * one.integral() / pdf.integral() for share, pdf, one in seen]
     return Sum([one for _, _, one in seen], yields=yields)
