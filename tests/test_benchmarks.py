@@ -8,6 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tolerances import NUMPY_SUM
@@ -192,10 +193,24 @@ def test_cells_of_peers_have_time_and_shares():
     assert analyses.peer_text({"skipped": "not written"}) == "-"
 
 
-def test_the_weighted_analysis_is_timed():
-    found = analyses.time_analysis("weighted mass fit", mf.Cpu(threads=1), 0.01, 1)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "weighted mass fit",
+        pytest.param("weighted mass fit, datasets given", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_weighted_analyses_are_timed(name):
+    found = analyses.time_analysis(name, mf.Cpu(threads=1), 0.01, 1)
     assert found["valid"] > 0.99 and 3 < found["evaluations"] < 8
-    assert found["toy_us"] > found["pass_ns_per_event"] > 0
+    assert found["toy_us"] > 0 and found["pass_ns_per_event"] > 0
+
+
+def test_peers_have_the_weights_of_a_formula():
+    name = "weighted mass fit"
+    ensemble, _ = analyses.make_ensemble(name, mf.Cpu(threads=1))
+    ((data,),) = analyses.datasets(name, ensemble, 1)
+    np.testing.assert_allclose(data.weights, 1 / (0.9 - 0.6 * np.exp(-(data["m"] - 5.0) / 0.4)))
 
 
 @pytest.mark.parametrize("name", ["Voigt", "three angles, histogram acceptance"])

@@ -43,7 +43,7 @@ from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.run import OpenCL
 from morefit.targets.opencl.source import render
 from morefit.targets.reference.run import Reference
-from morefit.toys.batch import fit_whole_together
+from morefit.toys.whole_fits import fit_whole_together
 from tolerances import NUMPY_SUM, REPEATED, SAME_RANDOM_NUMBER, SUM_OF_LOGS
 from zoo import around
 

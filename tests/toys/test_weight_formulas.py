@@ -29,7 +29,8 @@ def fitted_alone(model, weights, constraints=()):
     alone = []
 
     def fit(data, values):
-        result = mf.fit(model, data, weights=weights, constraints=constraints)
+        result = mf.fit(model, data, constraints=constraints)
+        assert result.errors_from == "sandwich"
         alone.append([result.errors[p.name] for p in model.parameters])
         return 0.0
 
@@ -119,6 +120,25 @@ def test_pseudo_data_of_such_a_likelihood_have_weights():
     numbers = 1 / (0.9 * np.exp(-0.4 * drawn.data["t"]) + 0.05)
     np.testing.assert_allclose(drawn.data.weights, numbers, rtol=REORDERED)
     assert drawn.data["t"].mean() < mf.generate(DECAY, 300, seed=2)["t"].mean()
+
+
+@pytest.mark.parametrize("yields_in", ["full", "range"])
+def test_ranges_leave_out_events_of_weighted_toys(yields_in):
+    decays, bumps = mf.Parameter("decays", 2000.0, 0, 1e5), mf.Parameter("bumps", 900.0, 0, 1e5)
+    model = mf.Sum([mf.Exponential(T, -0.6), mf.Gaussian(T, 3.0, 0.3)], yields=[decays, bumps])
+    ranges = {"t": [(0.0, 2.0), (2.5, 4.0)]}
+    assert_pulls_are_right(study(model, toys=200, events=None, ranges=ranges, yields_in=yields_in))
+
+
+def test_weights_of_what_a_model_is_given_change_no_density():
+    scale = mf.Observable("s", 0.5, 1.0)
+    model = mf.Gaussian(T, mf.Parameter("mu", 3.0, 2.0, 4.0), scale, given=[scale])
+    given = {"s": np.linspace(0.5, 1.0, 50)}
+    plain = study(model, None, given=given)
+    weighted = study(model, 1 / scale, given=given)
+    assert weighted.valid.all() and not np.array_equal(weighted.errors, plain.errors)
+    drawn = observed("test", template_of("test", model, given=given, weights=1 / scale, weighted=True))
+    assert drawn.parts[0].model is model
 
 
 def test_categories_have_one_formula_or_one_each():

@@ -54,7 +54,8 @@ class Dataset:
     records, an array of shape (events, observables), an array of shape (events,) for one observable, or another
     dataset, whose weights are used unless others are passed. With observables, other columns are ignored and every event
     must lie in the ranges; without, all columns are used. Weights are an array, the name of a column, or a formula of
-    observables, also of others, such as ``1 / efficiency``. Labels are declared with ``mf.Category`` among the observables; without observables, columns of text are labels.
+    observables, also of others, such as ``1 / efficiency``. Labels are declared with ``mf.Category`` among the
+    observables; without observables, columns of text are labels.
 
     Example: ``mf.Dataset({"m": [5.1, 5.8]}, m, weights=[1.0, 0.5])``
     """

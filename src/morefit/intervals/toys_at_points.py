@@ -22,8 +22,9 @@ from morefit.minimise.batch import Fits
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets.base import Backend
-from morefit.toys.batch import Toys, first_fits
+from morefit.toys.batch import Toys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.whole_fits import first_fits
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
 

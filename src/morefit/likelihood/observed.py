@@ -10,7 +10,9 @@ from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.model.arguments import listing
 from morefit.model.compose.efficiency import Efficiency
+from morefit.model.compose.restricted import Restricted, restricted
 from morefit.model.compose.sum import Sum
+from morefit.rewrite.simplify import normalise
 
 ADVICE = "give the density that events follow as the model, and what is fitted as fit_model"
 
@@ -43,9 +45,15 @@ def observed_part(what: str, part: Likelihood) -> Likelihood:
 
 def before_weights(model: Pdf, weight: Expr) -> Pdf:
     """Return the density of events that have a weight; with yields, how many of them there are."""
+    given = {o.name for o in model.given}
+    if all(o.name in given for o in observables_of(weight)):
+        return model  # for each row of what is given, all events weigh the same
+    if isinstance(model, Restricted):
+        return restricted(before_weights(model.whole, weight), model.ranges)
+    (acceptance,) = normalise(1 / weight)  # the efficiency, of which weights are the inverse
     expected = model.expected_events()
     if expected is None:
-        return Efficiency(model, 1 / weight)
-    seen = [(share, pdf, Efficiency(pdf, 1 / weight)) for share, pdf in model.shares()]
+        return Efficiency(model, acceptance)
+    seen = [(share, pdf, Efficiency(pdf, acceptance)) for share, pdf in model.shares()]
     yields = [expected * share * one.integral() / pdf.integral() for share, pdf, one in seen]
     return Sum([one for _, _, one in seen], yields=yields)

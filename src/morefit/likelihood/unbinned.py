@@ -54,10 +54,11 @@ class Likelihood(EventSums):
     """Minus the logarithm of the likelihood of a model for data: -sum ln P, extended when it has yields.
 
     ``constraints`` are independent measurements, such as ``mf.constraint(mu, 5.28, 0.01)``. Weights are taken from
-    the dataset by default; a formula of observables, such as ``1 / efficiency``, weights toys as well. ``ranges`` leave out the events outside of them, as ``data.report`` says, and restrict the
-    model (``mf.Restricted``): ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full
-    ranges, or of the events in the ranges of the fit if ``yields_in="range"``. ``precision="single"`` computes each
-    event in single precision; ``precompute`` says what is computed once per dataset: "auto" what pays, "none", or "all".
+    the dataset by default; a formula of observables, such as ``1 / efficiency``, weights toys as well. ``ranges`` leave
+    out the events outside of them, as ``data.report`` says, and restrict the model (``mf.Restricted``):
+    ``{"m": [(5.0, 5.2), (5.4, 6.0)]}``; its yields and fractions are those of the full ranges, or of the events in the
+    ranges of the fit if ``yields_in="range"``. ``precision="single"`` computes each event in single precision;
+    ``precompute`` says what is computed once per dataset: "auto" what pays, "none", or "all".
 
     Example: ``mf.Likelihood(model, data, constraints=[mf.constraint(sigma, 0.1, 0.01)])``
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,25 +17,20 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
 from morefit.likelihood.datasets import PartData
 from morefit.memory import concatenate
-from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits, methods
+from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
-from morefit.minimise.newton import is_valid
-from morefit.minimise.trust_region import CONVERGED
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
-from morefit.resources import on_all_cores
-from morefit.sampling.generate import REPAIRS, Sizes, envelope_error
+from morefit.sampling.generate import Sizes
 from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
 from morefit.toys.weight_sums import lost_toys
+from morefit.toys.whole_fits import by_events, fit_whole_together
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
-SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
 MAX_ELEMENTS = 1 << 22  # of the Hessians of toys that are fitted together, step by step
-TOGETHER = 1 << 22  # events of toys that are fitted again together
-PIECE = 1 << 14  # toys whose results a thread reads
 
 
 @dataclass(eq=False)
@@ -113,15 +108,15 @@ class Toys:
         )
 
     def datasets(self, toy: int) -> tuple[Dataset, ...]:
-        """Return the events of one toy, counted from the first of these, part by part."""
+        """Return the events of one toy, counted from the first of these, part by part, with their weights."""
         events = [Events.slices(sizes) for sizes in self.sizes.T]
         cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
         return tuple(
             Dataset(
                 {n: column[cut] for n, column in arrays.items() if n != WEIGHT.name},
-                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else None,
+                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else formula,
             )
-            for arrays, cut in zip(self.arrays, cuts, strict=True)
+            for arrays, cut, formula in zip(self.arrays, cuts, self.ensemble.formulas, strict=True)
         )
 
     def one(self, toy: int) -> Toys:
@@ -358,73 +353,3 @@ class StoredToys(Toys):
 
     def is_stored(self, k: int) -> bool:
         return True
-
-
-def first_fits(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits]:
-    """Fit the toys of each ensemble as ``Toys.first_fit`` does, together where the backend can do that."""
-    whole = fit_whole_together(fits)
-    return [
-        toys.fit_by_steps(ensemble) if done is None else done
-        for (toys, ensemble), done in zip(fits, whole, strict=True)
-    ]
-
-
-def fit_whole_together(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
-    """Draw and fit the toys of each ensemble in compiled code alone, None where that cannot be done; all have one backend."""
-    answers: list[Fits | None] = [None] * len(fits)
-    left = [k for k, (toys, _) in enumerate(fits) if toys.events.max(initial=0) <= SMALL]
-    for _ in range(REPAIRS):
-        jobs = {k: job for k in left if (job := fits[k][0].whole_job(fits[k][1])) is not None}
-        left = []
-        for width in {width for _, width in jobs.values()}:
-            some = [k for k in jobs if jobs[k][1] == width]
-            batches = [(jobs[k][0], fits[k][0].whole_batch(fits[k][1])) for k in some]
-            rows = fits[some[0]][1].backend.fit_whole_together(batches, width)
-            for k, own in zip(some, rows, strict=True):
-                if own is None:
-                    continue
-                results = FitRows(jobs[k][0].layout, own)
-                if fits[k][0].repair(fits[k][1], results):
-                    left.append(k)
-                else:
-                    answers[k] = read_rows(results)
-        if not left:
-            return answers
-    raise envelope_error()
-
-
-def read_rows(rows: FitRows) -> Fits:
-    """Read the results of whole fits; they stay where they are, for memory that is new takes longer than a fit on a GPU."""
-    fits, count = rows.x.shape
-    valid, method = np.ones(fits, np.bool_), np.full(fits, NEWTON, np.uint8)
-    unresolved = rows.column("unresolved")
-
-    def mark(cut: slice) -> None:
-        # few, as a rule
-        odd = cut.start + np.flatnonzero((rows.status[cut] != CONVERGED) | (unresolved[cut] != 0))
-        resolved = unresolved[odd] == 0
-        valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
-        method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)
-        none = rows.errors[cut] < 0
-        if none.any():
-            rows.errors[cut][none] = np.nan
-
-    on_all_cores(mark, fits, PIECE)
-    return Fits(
-        values=rows.x,
-        errors=rows.errors,
-        nll=rows.value,
-        edm=rows.edm,
-        valid=valid,
-        method=method,
-        covariance=rows.columns("covariance").reshape(fits, count, count).copy()
-        if rows.has_covariance
-        else None,
-    )
-
-
-def by_events(toys: Integers, sizes: Integers) -> Iterator[Integers]:
-    """Cut toys into groups that have no more events than fit into memory together."""
-    if len(toys):
-        group = np.cumsum(sizes[toys]) // TOGETHER
-        yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,9 @@ from morefit.toys.arguments import (
     whole,
     without_events,
 )
-from morefit.toys.batch import SMALL
 from morefit.toys.results import LAYOUT, ToyResults
 from morefit.toys.task import Statistic, Task, compute_block, facts_of, last_ensemble, other_names
+from morefit.toys.whole_fits import SMALL
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -131,9 +131,7 @@ def toy_study(
     given : data with the columns that a conditional model is given; a likelihood has its own. Each toy draws rows of
         them, as many as it has events; with ``resample=False`` every toy has all rows as they are.
     fit_model : another model or likelihood to fit, from the truth where it has the same parameters; fixed ones stay.
-    weights : of the events of toys in the fit, a formula of observables such as ``1 / efficiency``; errors are those of the
-        sandwich. Events follow the model divided by their weight, so that the model describes weighted ones; with
-        ``fit_model`` they follow the model as it is. A likelihood has its own, if they are a formula.
+    weights : in the fit, a formula of observables; events follow the model divided by it, unless there is a ``fit_model``.
     thorough : start every fit again elsewhere, for models with several minima, not only those that end at a limit.
     statistic : called for each toy with its dataset and its fitted values; returns a number, or numbers by name.
     executor : a concurrent.futures.Executor or a dask.distributed.Client; workers use one thread each by default.
@@ -144,14 +142,9 @@ def toy_study(
     Example: ``mf.toy_study(model, toys=100, seed=2, progress=False)``
     """
     toys, pace = whole("toys", toys, 1), choose_pace(block, statistic)
-    template = partial(
-        template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in, weighted=True
-    )
-    own = template(model, given=given, weights=weights if fit_model is None else None)
-    fitted = own if fit_model is None else template(ordered_as(model, fit_model), weights=weights)
-    drawn = observed(NAME, own)
+    template = partial(template_of, NAME, constraints=constraints, ranges=ranges, yields_in=yields_in)
+    drawn, fitted = drawn_and_fitted(template, model, fit_model, given=given, weights=weights)
     truth = complete(drawn, truth, "truth")
-    check_constrained((*drawn.parts, *fitted.parts))
     seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
     check_rows(drawn, sizes, resample)
@@ -162,6 +155,22 @@ def toy_study(
     )  # fmt: skip
     job = study_job(task, sizes, pace, executor, {} if save is None else facts_of(task))
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)
+
+
+def drawn_and_fitted(
+    template: Callable[..., Term],
+    model: Pdf | Simultaneous | Term,
+    fit_model: Pdf | Simultaneous | Term | None,
+    *,
+    given: Any,
+    weights: Any,
+) -> tuple[Term, Term]:
+    """Return what toys are drawn from, and what is fitted to them; weights belong to the latter."""
+    fitted = own = template(model, given=given, weights=weights if fit_model is None else None, weighted=True)
+    if fit_model is not None:
+        fitted = template(ordered_as(model, fit_model), weights=weights, weighted=True)
+    check_constrained((*own.parts, *fitted.parts))
+    return observed(NAME, own), fitted
 
 
 def ordered_as(model: Pdf | Simultaneous | Term, fit_model: Pdf | Simultaneous | Term) -> Any:

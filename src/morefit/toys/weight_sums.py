@@ -14,6 +14,7 @@ from morefit.expr import ONE, Expr
 from morefit.kernel.sums import Request
 from morefit.model.acceptance import MAX_OBSERVABLES, values_on_grid
 from morefit.pipeline import Settings, compile_sums
+from morefit.toys.whole_fits import by_events
 
 if TYPE_CHECKING:
     from morefit.toys.batch import Toys
@@ -36,7 +37,7 @@ def lost_toys(toys: Toys) -> Integers:
     negative = [k for k, w in enumerate(ensemble.formulas) if w is not None and may_be_negative(w)]
     lost = np.zeros(len(toys), np.bool_)
     if negative:
-        from morefit.toys.batch import Toys, by_events
+        from morefit.toys.batch import Toys
 
         count = compile_sums(Request(ONE, (), 0, weighted=True), (), Settings(ensemble.backend))
         for some in by_events(np.arange(len(toys)), toys.events):

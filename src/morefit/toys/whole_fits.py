@@ -1,0 +1,94 @@
+"""Fits of toys in compiled code alone, of several ensembles together, and how their results are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from morefit.arrays import Integers
+from morefit.kernel.fit_layout import FitRows
+from morefit.minimise.batch import FAILED, NEWTON, Fits, methods
+from morefit.minimise.newton import is_valid
+from morefit.minimise.trust_region import CONVERGED
+from morefit.resources import on_all_cores
+from morefit.sampling.generate import REPAIRS, envelope_error
+
+if TYPE_CHECKING:
+    from morefit.toys.batch import Toys
+    from morefit.toys.ensemble import Ensemble
+
+SMALL = 2_000_000  # events of a toy that one thread fits; larger ones are fitted by all threads, step by step
+TOGETHER = 1 << 22  # events of toys that are fitted again together
+PIECE = 1 << 14  # toys whose results a thread reads
+
+
+def first_fits(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits]:
+    """Fit the toys of each ensemble as ``Toys.first_fit`` does, together where the backend can do that."""
+    whole = fit_whole_together(fits)
+    return [
+        toys.fit_by_steps(ensemble) if done is None else done
+        for (toys, ensemble), done in zip(fits, whole, strict=True)
+    ]
+
+
+def fit_whole_together(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
+    """Draw and fit the toys of each ensemble in compiled code alone, None where that cannot be done; all have one backend."""
+    answers: list[Fits | None] = [None] * len(fits)
+    left = [k for k, (toys, _) in enumerate(fits) if toys.events.max(initial=0) <= SMALL]
+    for _ in range(REPAIRS):
+        jobs = {k: job for k in left if (job := fits[k][0].whole_job(fits[k][1])) is not None}
+        left = []
+        for width in {width for _, width in jobs.values()}:
+            some = [k for k in jobs if jobs[k][1] == width]
+            batches = [(jobs[k][0], fits[k][0].whole_batch(fits[k][1])) for k in some]
+            rows = fits[some[0]][1].backend.fit_whole_together(batches, width)
+            for k, own in zip(some, rows, strict=True):
+                if own is None:
+                    continue
+                results = FitRows(jobs[k][0].layout, own)
+                if fits[k][0].repair(fits[k][1], results):
+                    left.append(k)
+                else:
+                    answers[k] = read_rows(results)
+        if not left:
+            return answers
+    raise envelope_error()
+
+
+def read_rows(rows: FitRows) -> Fits:
+    """Read the results of whole fits; they stay where they are, for memory that is new takes longer than a fit on a GPU."""
+    fits, count = rows.x.shape
+    valid, method = np.ones(fits, np.bool_), np.full(fits, NEWTON, np.uint8)
+    unresolved = rows.column("unresolved")
+
+    def mark(cut: slice) -> None:
+        # few, as a rule
+        odd = cut.start + np.flatnonzero((rows.status[cut] != CONVERGED) | (unresolved[cut] != 0))
+        resolved = unresolved[odd] == 0
+        valid[odd] = is_valid(rows.status[odd], rows.column("fixed")[odd]) & resolved
+        method[odd] = np.where(resolved, methods(rows.status[odd], valid[odd]), FAILED)
+        none = rows.errors[cut] < 0
+        if none.any():
+            rows.errors[cut][none] = np.nan
+
+    on_all_cores(mark, fits, PIECE)
+    return Fits(
+        values=rows.x,
+        errors=rows.errors,
+        nll=rows.value,
+        edm=rows.edm,
+        valid=valid,
+        method=method,
+        covariance=rows.columns("covariance").reshape(fits, count, count).copy()
+        if rows.has_covariance
+        else None,
+    )
+
+
+def by_events(toys: Integers, sizes: Integers) -> Iterator[Integers]:
+    """Cut toys into groups that have no more events than fit into memory together."""
+    if len(toys):
+        group = np.cumsum(sizes[toys]) // TOGETHER
+        yield from np.split(toys, np.flatnonzero(np.diff(group)) + 1)
