@@ -110,6 +110,8 @@ def minimise_likelihood(
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
     newton = options.uses_newton
+    if likelihood.weighted:
+        options = replace(options, tolerance=options.tolerance * likelihood.weight_scale)
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:

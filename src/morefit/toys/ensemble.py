@@ -43,6 +43,7 @@ class Ensemble:
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights
+    goal: float = GOAL  # of the EDM
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
@@ -174,7 +175,7 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        return np.asarray(layout.first_records(start[None], self.limits, GOAL, starts, self.thorough)[0])
+        return np.asarray(layout.first_records(start[None], self.limits, self.goal, starts, self.thorough)[0])
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:
