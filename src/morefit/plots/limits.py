@@ -76,7 +76,7 @@ def band_name(sigmas: int) -> str:
 HALF_BOX = 0.36  # of the distance of two names
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LimitBands(Frozen):
     """Observed and expected limits, one for each point; nan where the largest tested value is not excluded."""
 
