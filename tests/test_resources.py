@@ -184,6 +184,8 @@ def test_a_histogram_of_many_small_axes_is_refused():
 
 
 def test_absurd_numbers_of_threads_are_refused():
+    with pytest.raises(BackendError, match="backend 'cpu': threads must be a whole number, got '4'"):
+        mf.Cpu(threads="4")
     with pytest.raises(BackendError, match="backend 'cpu': threads must be at most 4096, got 1000000"):
         mf.Cpu(threads=10**6)
 

@@ -76,9 +76,24 @@ class Frozen:
             elif isinstance(content, np.ndarray):
                 object.__setattr__(self, name, frozen_copy(content))
 
+    def __repr__(self) -> str:
+        """Return all fields, of arrays the number of their elements; those with a text of their own replace it."""
+        kind: Any = type(self)
+        parts = ", ".join(f"{name}={in_short(getattr(self, name))}" for name in field_names(kind))
+        return f"{type(self).__name__}({parts})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         kind: Any = type(self)
         return kind, tuple(getattr(self, name) for name in field_names(kind))
+
+
+def in_short(content: object) -> str:
+    """Return the text of a field, with the shapes of arrays in the place of their numbers."""
+    if isinstance(content, np.ndarray):
+        return f"<{' x '.join(map(str, content.shape))} numbers>"
+    if isinstance(content, Mapping):
+        return f"{{{', '.join(f'{key!r}: {in_short(one)}' for key, one in content.items())}}}"
+    return repr(content)
 
 
 @cache

@@ -198,8 +198,7 @@ def hermite_series(coefficients: Sequence[Operand], x: Operand) -> Expr:
 
 def bernstein_series(coefficients: Sequence[Operand], x: Operand) -> Expr:
     """Return a sum of the Bernstein polynomials of one degree: positive on [0, 1] if all coefficients are."""
-    degree = len(coefficients) - 1
-    check_degree("number of coefficients less one", degree)
+    degree = degree_of(coefficients)
     return add_all(*(c * bernstein(k, degree, x) for k, c in enumerate(coefficients)))
 
 
@@ -258,9 +257,16 @@ def last_of(degree: int, x: Operand, basis: Basis) -> Expr:
 
 
 def series(coefficients: Sequence[Operand], x: Operand, basis: Basis) -> Expr:
-    check_degree("number of coefficients less one", len(coefficients) - 1)
-    terms = zip(coefficients, basis(len(coefficients) - 1, to_expr(x)), strict=True)
+    terms = zip(coefficients, basis(degree_of(coefficients), to_expr(x)), strict=True)
     return add_all(*(c * polynomial for c, polynomial in terms))
+
+
+def degree_of(coefficients: Any) -> int:
+    """Return the degree of a series, whose coefficients must be listed."""
+    if not isinstance(coefficients, (Sequence, np.ndarray)) or isinstance(coefficients, str):
+        raise ModelError(f"polynomial: coefficients must be a list, got {coefficients!r:.60}")
+    check_degree("number of coefficients less one", len(coefficients) - 1)
+    return len(coefficients) - 1
 
 
 def check_degree(what: str, degree: int) -> None:

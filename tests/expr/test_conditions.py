@@ -67,7 +67,6 @@ def test_a_category_is_fitted_as_numpy_would():
         lambda v: sorted([v, 2.0]),
         lambda v: v in [1.0, 2.0],
         lambda v: [1.0, v].index(v),
-        lambda v: np.where(v > 1, 2.0, 3.0),
         lambda v: (v, 1) == (1, v),
     ],
 )

@@ -30,6 +30,7 @@ from morefit.expr import (
     where,
 )
 from morefit.expr.node import UFUNCS, _alive
+from morefit.expr.numpy_functions import COMPOSED
 from strategies import expressions
 from tolerances import FEW_ROUNDINGS
 
@@ -119,7 +120,7 @@ def test_real_numbers_of_any_kind_enter_expressions(number):
     assert to_expr(number) is const(float(number))
 
 
-OPERATORS = ["add", "sub", "mul", "truediv", "pow", "lt", "le", "gt", "ge"]
+OPERATORS = ["mod", "floordiv", "add", "sub", "mul", "truediv", "pow", "lt", "le", "gt", "ge"]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -139,7 +140,7 @@ def ufunc(name):
     return getattr(np, name, None) or getattr(scipy.special, name)
 
 
-@pytest.mark.parametrize("name", sorted(UFUNCS))
+@pytest.mark.parametrize("name", sorted([*UFUNCS, *COMPOSED]))
 @pytest.mark.parametrize(
     "numbers", [(0.7, 0.3), (-0.6, 0.3), (-1.0, 0.0), (0.0, -2.0), (0.5, 0.5), (2.0, -1.5)]
 )
@@ -156,6 +157,45 @@ def test_an_unknown_numpy_function_is_named():
         ModelError, match="numpy function 'gcd': not known to morefit; it knows absolute, add"
     ):
         np.gcd(x, y)
+
+
+PIECES = {
+    "where": lambda x, y: np.where(x < y, x, 2.0),
+    "select": lambda x, y: np.select([x < 0, x < y], [1.0, x], y),
+    "select without a default": lambda x, y: np.select([x < -1], [3.0]),
+    "piecewise": lambda x, y: np.piecewise(x, [x < y, x > 0], [lambda v: v**2, 5.0, 0.5]),
+    "clip": lambda x, y: np.clip(x, None, y) + np.clip(x, y, None) + np.clip(x, a_min=-0.1, a_max=0.1),
+    "sinc": lambda x, y: np.sinc(x) + np.sinc(x - x),
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("at", [-2.0, -0.5, 0.3, 0.5, 1.7])
+def test_issue_pieces_of_numpy_take_expressions(name, at):
+    """np.where used to want a truth value, and others raised errors of NumPy's own code."""
+    expected = float(PIECES[name](np.array(at), np.array(0.4)))
+    assert float(evaluate(PIECES[name](x, y), {"x": at, "y": 0.4})) == pytest.approx(
+        expected, rel=FEW_ROUNDINGS
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: np.isclose(x, y),
+            "'isclose': does not work on expressions; write it with operators, np.clip",
+        ),
+        (lambda: np.where(x < y), "'where': needs a condition and two expressions"),
+        (
+            lambda: np.select([x < 0, x < 1], [1.0]),
+            "'select': needs one expression for each condition, got 1 for 2",
+        ),
+    ],
+)
+def test_what_numpy_cannot_do_with_expressions_is_a_sentence(call, message):
+    with pytest.raises(ModelError, match=f"numpy function {message}"):
+        call()
 
 
 def test_numpy_reductions_are_refused():

@@ -469,6 +469,14 @@ def test_limits_are_drawn_against_a_mass_or_by_name(weak):
     assert named.axes[0].get_ylabel() == "95 % CL upper limit"
 
 
+def test_issue_bands_between_few_masses_stay_below_the_legend(weak):
+    """A legend between two points used to lie on the bands, whose colours hid its own."""
+    found = upper_limit(weak, "s")
+    drawn = mf.plots.limits({1.0: found, 2.0: found})
+    box = drawn.artists["legend"].get_window_extent().transformed(drawn.axes[0].transData.inverted())
+    assert box.y0 > max(found.observed, found.expected[-1])
+
+
 def test_limits_that_cannot_be_drawn_together_are_refused(weak):
     found = upper_limit(weak, "s")
     for limits, options, message in (

@@ -229,6 +229,17 @@ def test_none_is_an_open_limit():
     assert found.limits["mu"] == (-np.inf, 3.0)
 
 
+@pytest.mark.parametrize("count", [21, 101])
+def test_issue_a_minimum_at_the_kink_of_an_event_is_valid(count):
+    """The median of few events used to be NOT VALID: the slopes of the nll jump there, so that none is zero."""
+    x = mf.Observable("x", -10.0, 10.0)
+    model = mf.shapes.Laplace(x, mf.Parameter("m", 0.3, -5.0, 5.0), mf.Parameter("b", 1.0, 0.1, 5.0))
+    data = mf.generate(model, count, seed=1)
+    result = mf.fit(model, data)
+    assert result.valid
+    assert result.values["m"] == pytest.approx(np.median(data["x"]), abs=1e-3 * result.errors["m"])
+
+
 def test_a_valid_minimum_between_kinks_says_where_the_likelihood_is_lower():
     """A cusp at every event makes as many minima: a fit used to be valid in one of them without a word."""
     x, mu = mf.Observable("x", -10, 10), mf.Parameter("mu", 0.3, -5, 5)

@@ -11,7 +11,16 @@ from morefit.minimise import covariance
 from morefit.minimise.batch import Fits
 from morefit.minimise.fit import REPLICAS
 from morefit.minimise.replicas import Replicas
-from tolerances import EXACT_ERRORS, FEW_ROUNDINGS, NUMPY_SUM, PULL_SIGMAS, REPEATED, TOTAL_YIELD
+from tolerances import (
+    EXACT_ERRORS,
+    FEW_ROUNDINGS,
+    NUMPY_SUM,
+    PULL_SIGMAS,
+    RECORDED_ERROR,
+    REPEATED,
+    SAME_MINIMUM,
+    TOTAL_YIELD,
+)
 
 M = mf.Observable("m", 5.0, 7.0)
 MU, SIGMA = mf.Parameter("mu", 5.28, 5.0, 6.0), mf.Parameter("sigma", 0.06, 0.005, 0.13)
@@ -363,6 +372,19 @@ def test_weights_of_every_part_are_checked(data):
     bad = mf.Likelihood(mass(), {"m": [5.2, 5.3]}, weights=[1.0, -2.0])
     with pytest.raises(mf.DataError, match="their sum must be positive, got -1"):
         mf.fit(mf.Likelihood(mass(), data) + bad)
+
+
+@pytest.mark.parametrize("minimiser", ["auto", "minuit"])
+@pytest.mark.parametrize("scale", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_issue_the_scale_of_weights_does_not_move_a_fit(data, weights, scale, minimiser):
+    """A valid fit with weights of 1e-4 used to end up to two errors from the minimum: its EDM is as small as weights are."""
+    begin = {"mu": 5.4, "sigma": 0.12, "fsig": 0.6, "alpha": 0.5}
+    one = mf.fit(mass(), data, weights=weights, start=begin)
+    other = mf.fit(mass(), data, weights=scale * weights, start=begin, minimiser=minimiser)
+    assert other.valid
+    for name in one.names:
+        assert other.values[name] == pytest.approx(one.values[name], abs=SAME_MINIMUM * one.errors[name])
+        assert other.errors[name] == pytest.approx(one.errors[name], rel=RECORDED_ERROR)
 
 
 def test_a_few_weights_of_zero_leave_their_events_out(data):

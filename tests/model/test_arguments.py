@@ -258,3 +258,15 @@ def test_one_constraint_needs_no_list():
     data = {"x": np.linspace(0.5, 1.5, 9)}
     alone, inside = (mf.Likelihood(PARTS[0], data, constraints=c) for c in (one, [one]))
     assert alone.value([1.1, 0.3]) == inside.value([1.1, 0.3])
+
+
+def test_a_density_without_its_observable_is_refused_in_a_sentence():
+    with pytest.raises(
+        mf.ModelError, match=r"'Gaussian': argument 'x' is missing; the order is Gaussian\(x, mu, sigma\)"
+    ):
+        mf.Gaussian(mu=1.0, sigma=2.0)
+
+
+def test_coefficients_of_a_series_must_be_listed():
+    with pytest.raises(mf.ModelError, match="polynomial: coefficients must be a list, got 3"):
+        mf.functions.legendre_series(3, mf.Observable("x", -1.0, 1.0))

@@ -1,6 +1,7 @@
 """Convolutions: formulas against the integral for each event, scipy, differences and samples."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -403,6 +404,24 @@ def test_issue_bins_from_the_low_end_of_a_range_have_probabilities():
     np.testing.assert_allclose(model.cdf(points[::200]), summed[::200], atol=1e-5)
     binned = mf.BinnedLikelihood(model, (np.array([1.0, 30.0, 60.0, 9.0]), np.linspace(-2.0, 6.0, 5)))
     assert np.isfinite(binned.value([1.0, 0.3]))
+
+
+def test_issue_bins_of_a_formula_with_a_histogram_as_resolution_have_probabilities():
+    """This used to take minutes and all memory: each kink of the resolution moved with both ends of a bin."""
+    x, d = mf.Observable("x", 0.0, 2.0), mf.Observable("d", -0.5, 0.5)
+    contents, edges = np.array([1.0, 3.0, 8.0, 9.0, 4.0, 2.0]), np.linspace(-0.5, 0.5, 7)
+    model = mf.Convolution(mf.Density(np.exp(-3 * x) / (1 + x**2), [x]), mf.Histogram(d, (contents, edges)))
+
+    def smeared(seen):
+        def true(e):
+            return np.exp(-3 * (seen - e)) / (1 + (seen - e) ** 2)
+
+        cells = zip(contents, edges[:-1], edges[1:], strict=True)
+        return sum(c * quadrature.fixed_quad(true, low, high, n=12)[0] for c, low, high in cells)
+
+    ends = [0.0, 0.3, 1.1, 2.0]
+    areas = [quadrature.quad(smeared, low, high)[0] for low, high in pairwise(ends)]
+    np.testing.assert_allclose(np.diff(model.cdf(ends)), areas / np.sum(areas), rtol=1e-11)
 
 
 def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():

@@ -343,3 +343,17 @@ def test_default_of_extended_and_intensity():
     assert pdf.expected_events() is None
     assert pdf.log_intensity() is pdf.log_normalised()
     assert mf.Uniform(X).density() is ONE
+
+
+def test_what_other_programs_do_with_parameters_is_answered_in_a_sentence():
+    mu = mf.Parameter("mu", 5.0, 0.0, 10.0)
+    with pytest.raises(
+        AttributeError, match=r"parameter 'mu': never changes, .* pass fixed=, start= or limits= to mf.fit"
+    ):
+        mu.start = 4.0
+    with pytest.raises(
+        AttributeError, match=r"parameter 'mu': has no 'value': a fit returns it, as in result.values\['mu'\]"
+    ):
+        print(mu.value)
+    with pytest.raises(AttributeError, match=r"parameter 'mu': has no 'limts'$"):
+        print(mu.limts)

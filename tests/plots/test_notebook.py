@@ -158,3 +158,11 @@ def test_nothing_that_a_cell_may_end_with_fills_more_than_a_screen():
     for one in results():
         assert len(repr(one)) < 3000, type(one)
         assert repr(one).count("\n") < 60, type(one)
+
+
+def test_issue_the_numbers_of_plots_are_shown_by_their_shapes():
+    """They used to print every number of every curve: pages of them at the end of a cell."""
+    model, data, _ = zoo.mass(200)
+    shown = repr(mf.plots.project(model, data, "m", bins=10))
+    assert "counts=<10 numbers>, errors=<2 x 10 numbers>" in shown
+    assert len(shown) < 800

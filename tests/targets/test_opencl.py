@@ -808,6 +808,8 @@ def test_toys_whose_sums_are_in_tiles_are_fitted_step_by_step(device):
         ({"events_per_item": 0}, "events_per_item must be from 1 to 512, got 0"),
         ({"events_per_item": 513}, "events_per_item must be from 1 to 512, got 513"),
         ({"tiles_from": 0}, "tiles_from must be at least 1, got 0"),
+        ({"tiles_from": None}, "tiles_from must be a whole number, got None"),
+        ({"memory": "1 GB"}, "memory must be a whole number, got '1 GB'"),
     ],
 )
 def test_divisions_that_make_no_sense_are_refused(options, message):

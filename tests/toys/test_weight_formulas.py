@@ -221,3 +221,10 @@ def test_a_likelihood_of_weights_without_a_formula_is_refused_and_none_takes_ano
         mf.DataError, match="feldman_cousins: toys have no weights, so the data must not have any"
     ):
         mf.intervals.feldman_cousins(likelihood, "slope", [-0.6, -0.5], toys=10, progress=False)
+
+
+def test_the_scale_of_weights_moves_no_fit():
+    # fits of events with weights of 1e-4 used to end where the first EDM below that of events that count once was seen
+    whole, small = study(weights=1 / EFFICIENCY), study(weights=1e-4 / EFFICIENCY)
+    assert np.abs((small.values - whole.values) / whole.errors).max() < 0.02
+    assert np.allclose(small.errors, whole.errors, rtol=1e-2)

@@ -45,6 +45,15 @@ def test_each_weighted_fit_is_that_of_fit():
         np.testing.assert_allclose(found.errors[k] ** 2, np.diag(expected), rtol=EXACT_ERRORS)
 
 
+def test_issue_the_scale_of_weights_does_not_move_fits():
+    """Valid fits with weights of 1e-3 used to end up to half an error from the minimum."""
+    given, begin = datasets([500] * 8), {"mu": 5.4, "sigma": 0.12, "fsig": 0.6, "alpha": 0.5}
+    small = mf.fit_many(mass_model(), [d.with_weights(1e-3 * d.weights) for d in given], start=begin)
+    one = mf.fit_many(mass_model(), given, start=begin)
+    assert small.valid.all()
+    assert (np.abs(small.values - one.values) < SAME_MINIMUM * one.errors).all()
+
+
 def test_datasets_without_weights_among_them_keep_their_naive_errors():
     plain = mf.generate(mass_model(), 1000, seed=9)
     found = mf.fit_many(mass_model(), [*datasets([500]), plain])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, Literal
 
@@ -202,7 +202,3 @@ def checked_numbers(what: str, values: Any) -> Array:
 def short(values: Any) -> str:
     text = repr(values)
     return text if len(text) <= 80 else f"a {type(values).__name__}"
-
-
-# by the function of NumPy, which calls it where an argument is an expression
-NUMPY_FUNCTIONS: dict[Callable[..., Any], Callable[..., Expr]] = {np.clip: clip, np.interp: interp}

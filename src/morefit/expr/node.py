@@ -65,6 +65,18 @@ class Quantity(ABC):
     def __rpow__(self, other: Operand) -> Expr:
         return build(power, other, self)
 
+    def __mod__(self, other: Operand) -> Expr:
+        return build(ufunc_of("remainder"), self, other)
+
+    def __rmod__(self, other: Operand) -> Expr:
+        return build(ufunc_of("remainder"), other, self)
+
+    def __floordiv__(self, other: Operand) -> Expr:
+        return build(ufunc_of("floor_divide"), self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Expr:
+        return build(ufunc_of("floor_divide"), other, self)
+
     def __neg__(self) -> Expr:
         return negate(self.expr)
 
@@ -127,18 +139,14 @@ class Quantity(ABC):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand, **options: Any) -> Expr:
         if method != "__call__" or options:
             raise ModelError(f"numpy function '{ufunc.__name__}': only plain calls work on expressions")
-        if ufunc.__name__ not in UFUNCS:
-            raise ModelError(
-                f"numpy function '{ufunc.__name__}': not known to morefit; it knows {', '.join(sorted(UFUNCS))}"
-            )
-        return UFUNCS[ufunc.__name__](*(to_expr(x) for x in inputs))
+        return ufunc_of(ufunc.__name__)(*(to_expr(x) for x in inputs))
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        from morefit.expr.interpolate import NUMPY_FUNCTIONS  # made of expressions
+        from morefit.expr.numpy_functions import call  # made of expressions
 
-        return NUMPY_FUNCTIONS.get(function, function.__wrapped__)(*args, **options)
+        return call(function, args, options)
 
 
 Value = float | Symbol | Domain
@@ -379,6 +387,19 @@ UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS
     "logical_not": negation,
     "kv": lambda nu, x: multiply(make(Op.KVE, (nu, x)), make(Op.EXP, (negate(x),))),
 }
+
+
+def ufunc_of(name: str) -> Callable[..., Expr]:
+    """Return what a ufunc does with expressions."""
+    if name in UFUNCS:
+        return UFUNCS[name]
+    from morefit.expr.numpy_functions import COMPOSED  # made of expressions
+
+    if name not in COMPOSED:
+        known = ", ".join(sorted([*UFUNCS, *COMPOSED]))
+        raise ModelError(f"numpy function '{name}': not known to morefit; it knows {known}")
+    return COMPOSED[name]
+
 
 Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]
 

@@ -14,7 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.datasets import PartData, least_mean_weight
 from morefit.likelihood.evaluation import BadEvents, Evaluation
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.likelihood.wider import for_points
@@ -106,6 +106,11 @@ class Term(ABC):
     def weighted(self) -> bool:
         """Whether events have weights, so that the inverse Hessian is not the covariance."""
         return any(part.has_weights for part in self.parts)
+
+    @property
+    def weight_scale(self) -> float:
+        """The least mean weight of a part, at most one; distances to a minimum are as small as weights are."""
+        return least_mean_weight(part.data for part in self.parts if part.has_weights)
 
     @property
     def extended(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import field
 
 import numpy as np
@@ -58,6 +58,12 @@ class PartData:
     def rows(self, sets: Integers) -> Array | None:
         """Return what constraints measured in some of the datasets."""
         return None if self.measured is None else self.measured[sets]
+
+
+def least_mean_weight(datasets: Iterable[Dataset]) -> float:
+    """Return the least mean weight of some datasets, at most one: as weights scale, so do rises of an nll."""
+    means = (one.sum_of_weights / len(one) for one in datasets if len(one) and one.weighted)
+    return min([1.0, *(mean for mean in means if mean > 0)])
 
 
 def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:

@@ -21,11 +21,11 @@ from morefit.minimise.check import (
     check_parabola,
     edm_goal,
     failure_reasons,
-    limits_of,
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
+from morefit.minimise.kinks import at_kink, describe_valley, lowest_beside
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated, prepare_steps
-from morefit.minimise.newton_program import HIGHER, RIPPLE
+from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.objective import Objective
 from morefit.minimise.options import Options
 from morefit.minimise.problem import Problem, missing_derivatives
@@ -37,32 +37,6 @@ from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
 
-SCANNED = 3.0  # errors of a parameter, to both sides
-PLACES = 60  # along each
-
-
-@np.errstate(invalid="ignore")
-def lowest_beside(objective: Objective, verdict: Verdict) -> Array | None:
-    """Return the lowest of some places along each parameter, if it is lower than the minimum by more than a ripple."""
-    names, value = objective.problem.floating, verdict.last.value[0]
-    errors = np.sqrt(np.diagonal(verdict.covariance(names)))
-    moves = [
-        error * one * part
-        for error, one in zip(errors, np.eye(len(names)), strict=True)
-        for part in np.linspace(-SCANNED, SCANNED, PLACES)
-        if np.isfinite(error)
-    ]
-    if not moves:  # no parameter has an error
-        return None
-    points = np.clip(verdict.values + np.array(moves), *limits_of(objective).T)
-    try:
-        there = objective.likelihood.evaluate_full(objective.problem.full_rows(points), 0)
-    except ModelError:  # no integral at one of them
-        return None
-    values = np.where((there.bad == 0) & np.isfinite(there.value), there.value, np.inf)
-    best = int(np.argmin(values))
-    return points[best] if values[best] < value - RIPPLE else None
-
 
 def started_at(objective: Objective, place: Array) -> Objective:
     """Return the same objective with another start; calls are counted together."""
@@ -70,16 +44,6 @@ def started_at(objective: Objective, place: Array) -> Objective:
     values = dict(problem.values) | dict(zip(problem.floating, place.tolist(), strict=True))
     return Objective(
         objective.likelihood, replace(problem, values=values), objective.by_scores, objective.calls
-    )
-
-
-def describe_valley(objective: Objective, verdict: Verdict, place: Array) -> str:
-    """Describe a place that is lower than the minimum."""
-    k = int(np.argmax(np.abs(place - verdict.values)))
-    lower = verdict.last.value[0] - objective.at(place, 0).value[0]
-    return (
-        f"this is a local minimum: the nll is lower by {lower:.2g} at {objective.problem.floating[k]} ="
-        f" {place[k]:.6g}, and has kinks at events between; scan it, or fit a density without them"
     )
 
 
@@ -110,6 +74,8 @@ def minimise_likelihood(
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
     newton = options.uses_newton
+    if likelihood.weighted:
+        options = replace(options, tolerance=options.tolerance * likelihood.weight_scale)
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     objective = Objective(likelihood, problem, chosen == "gradients")
     if newton:
@@ -134,6 +100,8 @@ def minimise_likelihood(
     lower = None
     if objective.by_scores and newton:
         verdict, lower = in_lower_valleys(objective, verdict, options.tolerance)
+    if objective.by_scores:
+        verdict = at_kink(objective, verdict)
     compiled, checked = objective.compiling, objective.checking
     spent = time.perf_counter() - ready - compiled - checked
     seconds = {"compile": ready - begin + compiled, "minimise": spent, "hessian": checked}

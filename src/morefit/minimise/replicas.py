@@ -81,7 +81,7 @@ class Replicas:
             base=np.tile([self.best.values[p.name] for p in term.all_parameters], (len(replicas), 1)),
             floating=self.best.floating,
             limits=np.array([self.best.limits[n] for n in self.best.floating]),
-            goal=GOAL,
+            goal=GOAL * term.weight_scale,
             alone=lambda k: self.alone(data, k),
             strategy=0,
             tolerance=TOLERANCE,

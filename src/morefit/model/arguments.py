@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -49,7 +49,7 @@ Matrix = Annotated[tuple[tuple[Expr, ...], ...], Allowed(ANY.rule, ANY.holds, ma
 Observables = tuple[Observable, ...]
 
 
-def check_call(kind: Any, args: tuple[Any, ...], named: Iterable[str]) -> None:
+def check_call(kind: Any, args: tuple[Any, ...], named: Collection[str]) -> None:
     """Refuse too many arguments by position, names that a density does not have, and missing arguments."""
     own = getattr(kind.__init__, "__wrapped__", kind.__init__)
     code = getattr(own, "__code__", None)
@@ -69,7 +69,9 @@ def check_call(kind: Any, args: tuple[Any, ...], named: Iterable[str]) -> None:
         raise ModelError(
             f"density '{kind.__name__}': has no argument '{unknown[0]}'; {suggest(unknown[0], names)}"
         )
-    required = names[len(args) : count - len(own.__defaults__ or ())] if args else ()  # pickles pass none
+    required = (
+        names[len(args) : count - len(own.__defaults__ or ())] if args or named else ()
+    )  # pickles pass none
     if missing := [name for name in required if name not in named]:
         raise ModelError(
             f"density '{kind.__name__}': argument '{missing[0]}' is missing;"

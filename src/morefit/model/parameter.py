@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import FrozenInstanceError
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from morefit.text.arguments import in_sentences
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_CHANGE = 0.5  # of a scale from one
 MAX_ANGLE = 1000.0
+# what other programs keep in parameters
+OF_RESULTS = ("value", "error", "getval", "geterror", "numpy", "stderr", "merror")
 WAYS = ("offset", "scale")  # to hide a value
 Numbers = tuple[float, float, float]  # start, low and high of a parameter
 
@@ -181,6 +184,24 @@ class Parameter(NamedQuantity):
         label = f", label={self.label!r}" * bool(self.label)
         blind = ", blind=..." * bool(self.blind) + ", blind_by='scale'" * (self.blind_by == "scale")
         return f"Parameter({self.name!r}, {numbers}{', fixed=True' * self.fixed}{label}{blind})"
+
+    if not TYPE_CHECKING:  # where it would hide what is misspelt
+
+        def __getattr__(self, name: str) -> NoReturn:
+            own = vars(self).get("name", "")
+            advice = f": a fit returns it, as in result.values[{own!r}]" * (name.lower() in OF_RESULTS)
+            raise AttributeError(f"parameter '{own}': has no '{name}'{advice}")
+
+
+def refuse_change(parameter: Parameter, name: str, value: object) -> NoReturn:
+    """Refuse to set an attribute, in the words of those who want to."""
+    raise FrozenInstanceError(
+        f"parameter '{parameter.name}': never changes, so that '{name}' cannot be set; pass fixed=, start= or limits= to mf.fit, or"
+        f" model.replace({{{parameter.name!r}: mf.Parameter(...)}})"
+    )
+
+
+Parameter.__setattr__ = refuse_change  # type: ignore[assignment, method-assign]
 
 
 @runtime_checkable

@@ -172,7 +172,7 @@ def check_same(same: bool) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Asymmetry(Frozen):
     """(a - b) / (a + b) of two categories in bins of an observable; nan in bins without events."""
 

@@ -73,10 +73,11 @@ def band_name(sigmas: int) -> str:
     return rf"expected $\pm {sigmas}\,\sigma$"
 
 
+FINE = 200  # places at which lines are kept clear of the legend
 HALF_BOX = 0.36  # of the distance of two names
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LimitBands(Frozen):
     """Observed and expected limits, one for each point; nan where the largest tested value is not excluded."""
 
@@ -121,6 +122,9 @@ def limits(
         main.set_ylabel(f"{100 * first.level:g} % CL upper limit{of}")
         tops = np.fmax(numbers.observed, numbers.expected[-1])
         rising = np.array(numbers.points, float) if numbers.numeric else np.arange(len(tops), dtype=float)
+        if numbers.numeric:  # lines are in the way between the points as well
+            between = np.linspace(rising[0], rising[-1], FINE)
+            rising, tops = between, np.interp(between, rising, tops)
         order = ("observed", "expected", "1 sigma", "2 sigma")
         (artists["legend"],) = place_legends(
             [LegendRoom(main, [artists[name] for name in order], rising, tops)]

@@ -34,7 +34,7 @@ WIDTH = 2.4  # of the three panels together, in widths of a figure
 Edges = int | Sequence[float] | Array | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plane(Frozen):
     """Numbers of events in bins of two observables: those of the data, those expected, and pulls."""
 

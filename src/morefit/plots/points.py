@@ -40,7 +40,7 @@ MARGIN = 0.04  # of the span of the points, on each side
 STEPS = 400  # of the curve
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Points(Frozen):
     """Measured points, the function at them, and a fine curve; ``pulls`` are (y - function) / error.
 

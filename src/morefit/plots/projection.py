@@ -40,7 +40,7 @@ from morefit.text.arguments import in_sentences
 OVERSAMPLING = 10  # bins of a curve in each bin of the data
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Projection(Frozen):
     """Data and a model in N bins of one observable, of events whose other observables lie in ``ranges``.
 

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.program import Driver
+from morefit.validate import whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,3 +300,12 @@ def show_source(source: str) -> None:
     """Print a source to the standard error if the environment asks for it."""
     if shows_source():
         print(source, file=sys.stderr)
+
+
+def check_whole_numbers(backend: object, name: str, options: Sequence[str]) -> None:
+    """Refuse options of a backend that are not whole numbers; None, where it is the default, leaves the choice to it."""
+    for option in options:
+        value = getattr(backend, option)
+        if value is not None or getattr(type(backend), option) is not None:
+            number = whole_number(f"backend '{name}': {option}", value, -sys.maxsize, BackendError)
+            object.__setattr__(backend, option, number)

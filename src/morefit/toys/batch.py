@@ -212,7 +212,7 @@ class Toys:
             base=np.tile(ensemble.start_values, (len(self), 1)),
             floating=ensemble.floating,
             limits=ensemble.limits,
-            goal=GOAL,
+            goal=ensemble.edm_goal,
             alone=lambda toy: self.likelihood(toy, ensemble.fitted),
             thorough=ensemble.thorough,
         )

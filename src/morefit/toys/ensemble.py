@@ -20,6 +20,7 @@ from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
+from morefit.likelihood.datasets import least_mean_weight
 from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
@@ -33,6 +34,7 @@ from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
+WEIGHED = 200  # events whose weights show how large those of toys are
 
 
 @dataclass(eq=False)
@@ -49,6 +51,7 @@ class Ensemble:
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
+    goal: float = GOAL  # of the EDM, of events that count once
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
@@ -146,6 +149,15 @@ class Ensemble:
         return tuple(None if self.weighted else part.weight for part in self.fitted.parts)
 
     @cached_property
+    def edm_goal(self) -> float:
+        """The EDM at which fits end, which is as small as weights are."""
+        if all(weight is None for weight in self.formulas):
+            return self.goal
+        each = zip(self.fitted.parts, self.formulas, strict=True)
+        sizes = [part.events if weight is None else WEIGHED for part, weight in each]
+        return self.goal * least_mean_weight(self.draw(0, np.array([sizes])).datasets(0))
+
+    @cached_property
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
         """The sums of each part."""
         each = zip(self.fitted.parts, self.formulas, strict=True)
@@ -211,7 +223,9 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        return np.asarray(layout.first_records(start[None], self.limits, GOAL, starts, self.thorough)[0])
+        return np.asarray(
+            layout.first_records(start[None], self.limits, self.edm_goal, starts, self.thorough)[0]
+        )
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:

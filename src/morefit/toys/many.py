@@ -15,6 +15,7 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
+from morefit.likelihood.datasets import least_mean_weight
 from morefit.likelihood.sums import check_constrained
 from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.batch import Fits
@@ -28,7 +29,7 @@ from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.batch import StoredToys
+from morefit.toys.batch import GOAL, StoredToys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.results import ToyResults
 
@@ -82,6 +83,7 @@ def fit_many(
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
         weighted=any(d.weights is not None for data in checked for d in data),
+        goal=GOAL * least_mean_weight(d for data in checked for d in data),
     )  # fmt: skip
     fits = fit_stored(ensemble, checked)
     if any(is_simulated(part.model) for part in template.parts):

@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, substitute, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, evaluate, substitute, to_expr, where
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.counts import counted_in
@@ -215,10 +215,40 @@ class Convolved(Pdf):
         known = self.smeared_area(const(self.x.low), end.expr)
         if known is None:
             return None
-        below = integral_over(known[0], [known[1]], self.parameters, given=[end])
-        # where nothing is below, panels are empty and the order of their edges is not known
-        below_low = where(low <= self.x.low, ZERO, substitute(below, {end.expr: low}))
+        if known[1] is self.difference:
+            below, start = integral_over(known[0], [known[1]], self.parameters, given=[end]), ZERO
+        else:
+            below = self.area_by_parts(end)
+            start = substitute(below, {end.expr: const(self.x.low)})
+        # at the low end panels are empty, and the order of their edges is not known
+        below_low = where(low <= self.x.low, start, substitute(below, {end.expr: low}))
         return substitute(below, {end.expr: high}) - below_low
+
+    def area_by_parts(self, end: Observable) -> Expr:
+        """Return the integral up to an end, up to a constant, by what the resolution has below each difference.
+
+        Its kinks do not move with the end then, which matters if it is a table and has many. Of what lies outside of
+        the range, the smaller part is counted, as it cancels.
+        """
+        d, true, place = self.difference, self.true_value, Observable.interned("place", 0.0, 1.0, "")
+        starts = {p.name: p.start for p in self.parameters}
+        at_low, at_high = (
+            float(evaluate(self.true_density(const(e)), starts)) for e in (true.low, true.high)
+        )
+        falls = at_low > at_high
+        between = self.resolution.integral_between
+        share = between(d.expr, const(d.high)) if falls else between(const(d.low), d.expr)
+        whole = between(const(d.low), const(d.high))
+        assert share is not None
+        assert whole is not None
+        near = self.true_density(end - d) * share
+        width = self.x.high - end if falls else end - self.x.low
+        others = self.x.high - d.low - width * place if falls else self.x.low - d.high + width * place
+        far = self.true_density(others) * width
+        sums = [
+            integral_over(part, [o], self.parameters, given=[end]) for part, o in ((near, d), (far, place))
+        ]
+        return (-1 if falls else 1) * (sums[0] + whole * sums[1])
 
     def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula."""

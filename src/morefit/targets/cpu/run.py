@@ -26,6 +26,7 @@ from morefit.targets.base import (
     HostColumn,
     ToyBatch,
     WholeFit,
+    check_whole_numbers,
     show_source,
     shows_source,
 )
@@ -70,6 +71,7 @@ class Cpu:
     width: int | None = None
 
     def __post_init__(self) -> None:
+        check_whole_numbers(self, "cpu", ("threads", "width"))
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
             rule = "at least 1" if self.threads < 1 else f"at most {MAX_THREADS}"
             raise BackendError(f"backend 'cpu': threads must be {rule}, got {self.threads}")

@@ -15,7 +15,16 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision, Sample
 from morefit.kernel.program import Driver
-from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit, show_source
+from morefit.targets.base import (
+    Buffer,
+    Drawn,
+    Events,
+    HostColumn,
+    ToyBatch,
+    WholeFit,
+    check_whole_numbers,
+    show_source,
+)
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
@@ -47,6 +56,7 @@ class OpenCL:
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        check_whole_numbers(self, "opencl", ("work_group", "events_per_item", "tiles_from", "memory"))
         group, memory = self.work_group, self.memory
         if group is not None and (not 1 <= group <= MAX_ITEMS or group & (group - 1)):
             raise BackendError(
