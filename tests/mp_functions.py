@@ -85,14 +85,24 @@ def kve(nu: Any, x: Any, derivatives: int = 0, by_x: int = 0) -> Any:
         return (-1) ** by_x * mp.fsum(terms) * step
 
 
-def ive(nu: Any, x: Any, derivatives: int = 0) -> Any:
-    """Return exp(-x) I_nu(x), or a derivative by x, with digits to spare."""
+def ive(nu: Any, x: Any, derivatives: int = 0, by_order: int = 0) -> Any:
+    """Return exp(-x) I_nu(x), or a derivative by x and by nu, with digits to spare."""
     with mp.extradps(40):
+        if by_order:
+            return difference(lambda order: ive(order, x, derivatives), nu, by_order, max(nu, mp.mpf(1)))
         i = [mp.besseli(nu + k, x) * mp.exp(-x) for k in range(derivatives + 1)]
         ratio = nu / x - 1 if derivatives else 0
         if derivatives == 2:
             return (ratio**2 - nu / x**2) * i[0] + (2 * ratio + 1 / x) * i[1] + i[2]
         return ratio * i[0] + i[1] if derivatives else i[0]
+
+
+def difference(function: Any, at: Any, times: int, size: Any) -> Any:
+    """Differentiate once or twice with more digits."""
+    with mp.extradps(40):
+        step = size * mp.mpf(10) ** -12
+        low, high = function(at - step), function(at + step)
+        return (high - low) / (2 * step) if times == 1 else (high - 2 * function(at) + low) / step**2
 
 
 def ndtri(p: Any) -> Any:
@@ -116,6 +126,54 @@ def gammaincc(a: Any, x: Any) -> Any:
     return mp.gammainc(a, x, mp.inf, regularized=True)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """Return the regularised incomplete beta function."""
-    return mp.betainc(a, b, 0, x, regularized=True)
+def rise(order: int, x: Any, h: Any) -> Any:
+    """Return what a polygamma function rises by from x to x + h."""
+    with mp.extradps(40):
+        return mp.psi(order, x + h) - mp.psi(order, x)
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """Return the logarithm of the beta function."""
+    with mp.extradps(20):
+        return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+
+
+def beta_density(a: Any, b: Any, x: Any) -> Any:
+    """Return the density of a beta distribution."""
+    with mp.extradps(20):
+        return mp.exp((a - 1) * mp.log(x) + (b - 1) * mp.log1p(-x) - betaln(a, b))
+
+
+def gamma_density(a: Any, x: Any) -> Any:
+    """Return the density of a gamma distribution."""
+    with mp.extradps(20):
+        return mp.exp((a - 1) * mp.log(x) - x - mp.loggamma(a))
+
+
+def betainc(a: Any, b: Any, x: Any, by: str = "") -> Any:
+    """Return the regularised incomplete beta function, or its derivative by "a", "b", "aa", "ab" or "bb"."""
+    upper = x * (a + b) > a  # the lighter side has the digits
+
+    def side(p: Any, q: Any) -> Any:
+        return -lighter(q, p, 1 - x) if upper else lighter(p, q, x)
+
+    if not by:
+        return side(a, b) + upper
+    if by == "ab":
+        with mp.extradps(40):
+            steps = a * mp.mpf(10) ** -12, b * mp.mpf(10) ** -12
+            corners = (i * j * side(a + i * steps[0], b + j * steps[1]) for i in (-1, 1) for j in (-1, 1))
+            return mp.fsum(corners) / (4 * steps[0] * steps[1])
+    shape = a if by[0] == "a" else b
+    return difference(lambda s: side(s, b) if by[0] == "a" else side(a, s), shape, len(by), shape)
+
+
+def lighter(a: Any, b: Any, x: Any) -> Any:
+    """Return the incomplete beta function by a series of positive terms."""
+    total = term = mp.mpf(1)
+    n = 0
+    while term > mp.eps * total:
+        term *= (a + b + n) / (a + 1 + n) * x
+        total += term
+        n += 1
+    return beta_density(a, b, x) * x * (1 - x) / a * total

@@ -69,7 +69,7 @@ SPECIAL |= {
     op
     for op in OPERATIONS
     if op.spelled
-    or op.name.startswith(("KVE", "IVE", "GAMMAINC", "BETAINC", "TAIL", "WOFZ_SLOPE"))
+    or op.name.startswith(("KVE", "IVE", "GAMMA", "BETA", "DIGAMMA_", "TRIGAMMA_", "TAIL", "WOFZ_SLOPE"))
     or "_FAR_" in op.name
 }  # slow in mpmath
 PAIRS = (Op.ATAN2, Op.MIN, Op.MAX, Op.WOFZ_REAL, Op.WOFZ_IMAG)

@@ -112,8 +112,8 @@ def beta(a: Operand, b: Operand) -> Expr:
 
 
 def betaln(a: Operand, b: Operand) -> Expr:
-    """Return log(beta(a, b)); what the logarithms of the three gamma functions round away, it lacks."""
-    return Op.LGAMMA(a) + Op.LGAMMA(b) - Op.LGAMMA(to_expr(a) + b)
+    """Return log(beta(a, b)), for positive a and b."""
+    return Op.BETALN(a, b)
 
 
 def kv(nu: Operand, x: Operand) -> Expr:
@@ -147,10 +147,7 @@ def gammaincc(a: Operand, x: Operand) -> Expr:
 
 
 def betainc(a: Operand, b: Operand, x: Operand) -> Expr:
-    """Return the regularised incomplete beta function, the distribution function of a beta distribution.
-
-    It has a derivative by x only: with parameters as shapes, a density needs a numerical integral.
-    """
+    """Return the regularised incomplete beta function, the distribution function of a beta distribution."""
     return Op.BETAINC(a, b, x)
 
 

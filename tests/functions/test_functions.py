@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations_with_replacement, product
 
 import mpmath as mp
 import numpy as np
@@ -31,6 +32,7 @@ BACKENDS = {
 }
 NAMES = "xyz"
 CHUNK = 9  # functions in a kernel
+EXACT_ZERO = 1e-28  # what differences with many digits leave of zero
 x = column("x")
 
 
@@ -50,9 +52,10 @@ def computed(chunk: int, backend, precision):
         for leaf, values in zip(leaves, zip(*row.points, strict=True), strict=True):
             columns[leaf.name] = np.resize(values, count)
         root = row.function(*leaves)
-        slopes = gradient(root, [leaf for k, leaf in enumerate(leaves) if k not in row.fixed])
-        places[row.name] = slice(len(roots), len(roots) + 1 + len(slopes))
-        roots += [root, *slopes]
+        slopes = gradient(root, leaves)
+        bends = [bend for k, slope in enumerate(slopes) for bend in gradient(slope, leaves[k:])]
+        places[row.name] = slice(len(roots), len(roots) + 1 + len(slopes) + len(bends))
+        roots += [root, *slopes, *bends]
     compiled = compile_values(tuple(roots), (), Settings(backend, precision, precompute="none"))
     with np.errstate(over="ignore"):  # a number beyond the range of single precision
         found = compiled.bind(Columns(columns), Events.all_sets(count))(np.empty((1, 0)))[0]
@@ -60,7 +63,7 @@ def computed(chunk: int, backend, precision):
 
 
 def values_and_slopes(row: Row, backend, precision=Precision.DOUBLE):
-    """Return the values of a function at its points and its derivatives there, those it has."""
+    """Return the values of a function at its points and its derivatives there: first ones, then second ones by pairs."""
     return computed(ROWS.index(row) // CHUNK, backend, precision)[row.name][:, : len(row.points)]
 
 
@@ -99,10 +102,10 @@ def test_function_is_right(row, name):
 
 
 def test_derivative_is_right(row):
-    slopes = [values_and_slopes(row, backend)[1:] for backend in (BACKENDS["cpu"], there(BACKENDS["opencl"]))]
-    moving = [k for k in range(len(row.points[0])) if k not in row.fixed]
+    arguments = range(len(row.points[0]))
+    slopes = [found[1:][: len(arguments)] for found in of_both(row)]
     with mp.workdps(60):
-        for argument, *numbers in zip(moving, *slopes, strict=True):
+        for argument, *numbers in zip(arguments, *slopes, strict=True):
             for point, *both in zip(row.points, *numbers, strict=True):
                 truth = exact_slope(row, argument, point)
                 worst = max(abs(slope - truth) for slope in both)
@@ -112,6 +115,44 @@ def test_derivative_is_right(row):
                     both,
                     truth,
                 )
+
+
+def of_both(row: Row):
+    """Return values and derivatives by vectors and by OpenCL."""
+    return [values_and_slopes(row, backend) for backend in (BACKENDS["cpu"], there(BACKENDS["opencl"]))]
+
+
+def exact_bend(row: Row, pair: tuple[int, int], point: tuple[float, ...]):
+    """Differentiate twice with many digits, away from kinks."""
+
+    def bend():
+        at = [mp.mpf(number) for number in point]
+        steps = [mp.mpf(10) ** -18 * (abs(number) or 1) for number in at]
+
+        def moved(*signs):
+            places = list(at)
+            for argument, sign in zip(pair, signs, strict=True):
+                places[argument] += sign * steps[argument]
+            return row.exact(*places)
+
+        if pair[0] == pair[1]:
+            return (moved(1, 0) - 2 * moved(0, 0) + moved(-1, 0)) / steps[pair[0]] ** 2
+        corners = (i * j * moved(i, j) for i, j in product((-1, 1), repeat=2))
+        return mp.fsum(corners) / (4 * steps[pair[0]] * steps[pair[1]])
+
+    return exact(row, f"bend by arguments {pair} at {point}", 80, bend)
+
+
+def test_second_derivative_is_right(row):
+    pairs = list(combinations_with_replacement(range(len(row.points[0])), 2))
+    bends = [found[1 + len(row.points[0]) :] for found in of_both(row)]
+    with mp.workdps(80):
+        for pair, *numbers in zip(pairs, *bends, strict=True):
+            for point, *both in zip(row.points, *numbers, strict=True):
+                truth = exact_bend(row, pair, point)
+                worst = max(abs(number - truth) for number in both)
+                size = max(abs(truth), row.scale, EXACT_ZERO)
+                assert worst <= row.bend_tolerance * size, (pair, point, both, truth)
 
 
 @cache
@@ -181,11 +222,13 @@ def test_incomplete_functions_of_scipy_take_expressions(name, shapes):
     assert evaluate(function(*shapes, x), {"x": 0.5}) == function(*shapes, 0.5)
 
 
-def test_an_incomplete_beta_function_has_no_derivative_by_its_shapes():
+def test_third_derivatives_by_the_shapes_of_an_incomplete_beta_function_are_not_known():
+    (slope,) = gradient(mf.betainc(2.0, x, 0.5), [x])
+    (bend,) = gradient(slope, [x])
     with pytest.raises(
-        mf.ModelError, match="operation 'betainc': has no derivative by its argument number 2; fix what"
+        mf.ModelError, match="operation 'betainc_by_bb': has no derivative by its argument number 2; fix what"
     ):
-        gradient(mf.betainc(2.0, x, 0.5), [x])
+        gradient(bend, [x])
 
 
 def test_clip_and_interp_of_numpy_take_expressions():

@@ -56,6 +56,10 @@ PAIRS |= dict.fromkeys(
 )
 PAIRS |= {Op.VOIGT_BEND_REAL: PAIRS[Op.VOIGT]}
 PAIRS |= dict.fromkeys((Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.GAMMA_DENSITY, Op.IVE, Op.IVE_SLOPE, Op.IVE_BY_ORDER), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.BETALN, Op.DIGAMMA_RISE, Op.TRIGAMMA_RISE), ((0.3, 1.2), (2.5, 0.7)))
+PAIRS |= dict.fromkeys((Op.BETAINC, Op.BETA_DENSITY), ((0.3, 1.2, 0.7), (2.5, 0.7, 0.2)))
+PAIRS |= dict.fromkeys((Op.BETAINC_BY_A, Op.BETAINC_BY_B), ((0.3, 1.2, 0.7), (2.5, 0.7, 0.2)))
 PAIRS |= dict.fromkeys(
     (Op.SMEARED_DECAY, Op.DECAY_AT_END), ((0.3, 1.2, 0.7), (-0.4, 0.9, 0.2), (2.5, 0.7, 0.1))
 )
@@ -108,6 +112,11 @@ ENDS = {
     Op.TAIL_SLOPE,
     Op.KVE_SLOPE,
     Op.GAMMAINC_BY_SHAPE,
+    Op.TRIGAMMA_RISE,
+    Op.IVE_SLOPE,
+    Op.IVE_BY_ORDER,
+    Op.BETAINC_BY_A,
+    Op.BETAINC_BY_B,
     Op.LOG1PREL_SLOPE,
     Op.POWER_AREA_BY_GROWTH,
     Op.POWER_AREA_BY_N,

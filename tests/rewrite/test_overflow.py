@@ -80,3 +80,44 @@ def test_slopes_just_before_an_overflow():
 def test_a_power_of_exponentials_that_underflow_has_no_slope():
     (root,) = normalise((np.exp(-X / WIDTH) + np.exp(-X / EDGE)) ** (1 + EDGE))
     assert [evaluate(s, {"x": 1e4, "e": 1.0, "w": 2.0}) for s in slopes(root, [EDGE, WIDTH])] == [0, 0]
+
+
+@pytest.mark.parametrize("shift", [360.0, -600.0])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_hessian_does_not_depend_on_the_size_of_an_integral(shift, alone):
+    """It used to be NaN where an integral is below 1e-150 or above 1e150: its square was computed."""
+    m = mf.Observable("m", 0.0, 1.0)
+    fall, turns, fraction = (
+        mf.Parameter("fall", 1.0, 0.1, 5.0),
+        mf.Parameter("turns", 0.4),
+        mf.Parameter("f", 0.5),
+    )
+
+    def hessian_of(scale):
+        waves = 1 + np.sin(turns * m**3) ** 2  # no formula integrates it
+        density = mf.Density(np.exp(-fall * m**2 - scale) * waves, observables=[m])
+        model = density if alone else mf.Sum([density, mf.Exponential(m, -1.0)], fractions=[fraction])
+        values = [p.start for p in model.parameters]
+        return mf.Likelihood(model, {"m": np.linspace(0.01, 0.99, 20)}).hessian(values)
+
+    np.testing.assert_allclose(hessian_of(shift), hessian_of(0.0), rtol=1e-9)
+
+
+def test_a_hessian_next_to_the_overflow_of_a_density():
+    """The second derivative of the logarithm of the integral of erfcx(-26) used to be NaN."""
+    m = mf.Observable("m", 0.9, 1.0)
+    steep = mf.Parameter("steep", -26.0, -27.0, 5.0)
+    likelihood = mf.Likelihood(
+        mf.Density(mf.erfcx(steep * m), observables=[m]), {"m": np.array([0.93, 0.99])}
+    )
+    with mpmath.workdps(30):
+
+        def nll(a):
+            area = mpmath.quad(
+                lambda x: mpmath.erfc(a * x) * mpmath.exp((a * x) ** 2), [0.9, 0.95, 0.98, 1.0]
+            )
+            logs = (mpmath.log(mpmath.erfc(a * x)) + (a * x) ** 2 for x in (0.93, 0.99))
+            return 2 * mpmath.log(area) - mpmath.fsum(logs)
+
+        truth = float(mpmath.diff(nll, -26, 2))
+    assert likelihood.hessian([-26.0])[0, 0] == pytest.approx(truth, rel=1e-8)

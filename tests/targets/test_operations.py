@@ -65,7 +65,22 @@ SCIPY_DOMAIN = {
         (Op.GAMMAINC, Op.GAMMAINCC, Op.GAMMAINC_BY_SHAPE, Op.GAMMAINC_BY_SHAPE_TWICE),
         lambda x, y: (x > 1e-100) & (x < 10) & (y >= 0) & ((y == 0) | (y > 1e-100)),
     ),
-    Op.BETAINC: lambda x, y, z: (x > 1e-100) & (x < 10) & (y > 1e-100) & (y < 10) & (z >= 0) & (z <= 1),
+    Op.GAMMA_DENSITY: lambda x, y: (x > 0) & (x < 10) & (y > 1e-100),
+    **dict.fromkeys(
+        (Op.BETALN, Op.DIGAMMA_RISE, Op.TRIGAMMA_RISE),
+        lambda x, y: (x > 1e-100) & (y > 1e-100) & (x < 1e300) & (y < 1e300),
+    ),
+    **dict.fromkeys(
+        (op for op in NUMERIC if op.name.startswith("BETA") and op.arity == 3),
+        lambda x, y, z: (x > 1e-100) & (x < 10) & (y > 1e-100) & (y < 10) & (z >= 0) & (z <= 1),
+    ),
+    # some of these are zero where the shapes are alike, and close to zero next to zero
+    **dict.fromkeys(
+        (op for op in NUMERIC if op.name.startswith("BETAINC_BY_")),
+        lambda x, y, z: (
+            (x > 1e-3) & (x < 10) & (y > 1e-3) & (y < 10) & (x != y) & ((z == 0) | (z > 1e-3)) & (z <= 1)
+        ),
+    ),
 }
 NAMES = ("x", "y", "z")
 FEW, MANY = 6, 30  # kernels of random expressions on each backend

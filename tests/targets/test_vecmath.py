@@ -35,8 +35,11 @@ OTHER_ULP = {
     "kve_bend": 100.0,
     "kve_by_order_slope": 200.0,
     "ive": 1200.0,
-    "ive_slope": 1200.0,
-    "ive_bend": 1200.0,
+    "ive_slope": 600.0,
+    "ive_bend": 600.0,
+    "ive_by_order": 1200.0,
+    "ive_by_order_twice": 600.0,
+    "ive_by_order_slope": 600.0,
     # the sum over nodes is right to 4e-17 in w, and its derivative is 1 / z^2
     "wofz_slope_real": 150.0,
     "wofz_slope_imag": 150.0,
@@ -52,7 +55,17 @@ OTHER_ULP = {
     "gammaincc": 400.0,
     "gammainc_by_shape": 400.0,
     "gammainc_by_shape_twice": 400.0,
+    "gamma_density": 400.0,
     "betainc": 1200.0,
+    "betainc_by_a": 1200.0,
+    "betainc_by_b": 1200.0,
+    "betainc_by_aa": 1200.0,
+    "betainc_by_ab": 1200.0,
+    "betainc_by_bb": 1200.0,
+    "beta_density": 100.0,
+    "digamma_rise": 4.0,
+    "trigamma_rise": 4.0,
+    "betaln": 4.0,
 }
 MAIN_WIDTH = 8
 WIDTHS = (1, 4, 8)  # 2 is a number in the text, as 4 is

@@ -163,8 +163,23 @@ SPECS = {
         lambda n, x: precise.ive(n, x, 2), ((0, 3), (0, 10)), second=((0.01, 3), (0.1, 1e3)), few=True
     ),
     "ive": Spec(
-        precise.ive, ((0, 3), (0, 10), (0, 50), (0, 1)), second=((0, 3), (0, 100), (0, 900), (0, 1e-6))
+        precise.ive,
+        ((0, 3), (0, 10), (0, 50), (0, 1), (0, 500)),
+        second=((0, 3), (0, 100), (0, 900), (0, 1e-6), (1, 1e4)),
     ),
+    **{
+        name: Spec(
+            lambda n, x, by_x=by_x, times=times: precise.ive(n, x, by_x, times),
+            ((0, 3), (0, 10), (0, 0.1), (50, 500)),
+            second=((0, 3), (0.1, 1e3), (1, 20), (1, 1e4)),
+            few=True,
+        )
+        for name, times, by_x in (
+            ("ive_by_order", 1, 0),
+            ("ive_by_order_twice", 2, 0),
+            ("ive_by_order_slope", 1, 1),
+        )
+    },
     "gammainc": Spec(
         precise.gammainc, ((0.1, 3), (0.1, 20), (90, 110)), second=((0, 5), (0, 30), (60, 140)), few=True
     ),
@@ -177,13 +192,42 @@ SPECS = {
     "gammainc_by_shape_twice": Spec(
         lambda a, x: precise.gammainc(a, x, 2), ((0.1, 3), (0.1, 20)), second=((0, 5), (0, 30)), few=True
     ),
-    "betainc": Spec(
-        precise.betainc,
-        ((0.1, 3), (0.1, 20), (50, 100)),
-        second=((0.1, 3), (0.1, 20), (50, 100)),
+    **{
+        f"betainc{by and '_by_'}{by}": Spec(
+            lambda a, b, x, by=by: precise.betainc(a, b, x, by),
+            ((0.1, 3), (0.1, 20), (50, 100), (1e-3, 1e-2), (1e3, 3e3)),
+            second=((0.1, 3), (0.1, 20), (50, 100), (0, 50), (1e3, 3e3)),
+            third=((0, 1), (0, 1), (0.4, 0.6), (0, 1), (0.4, 0.6)),
+            few=True,
+        )
+        for by in ("", "a", "b", "aa", "ab", "bb")
+    },
+    "beta_density": Spec(
+        precise.beta_density,
+        ((0.1, 3), (0.1, 20), (1e3, 1e5)),
+        second=((0.1, 3), (0.1, 20), (1e3, 1e5)),
         third=((0, 1), (0, 1), (0.4, 0.6)),
         few=True,
     ),
+    "gamma_density": Spec(
+        precise.gamma_density,
+        ((0.1, 3), (0.1, 20), (9e4, 1e5)),
+        second=((0, 5), (0, 30), (9e4, 1e5)),
+        few=True,
+    ),
+    **{
+        name: Spec(
+            reference,
+            ((0, 3), (3, 100), (0, 1e8), (0, 10), (0, 1e8)),
+            second=((0, 3), (0, 3), (0, 100), (0, 1e8), (0, 1e-8)),
+            few=True,
+        )
+        for name, reference in (
+            ("digamma_rise", lambda x, h: precise.rise(0, x, h)),
+            ("trigamma_rise", lambda x, h: precise.rise(1, x, h)),
+            ("betaln", precise.betaln),
+        )
+    },
     "log2": Spec(_log2, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "log10": Spec(mp.log10, ((0.5, 2), (0.99, 1.01), (0, 100)), (-323, 308), (1,)),
     "log1p": Spec(mp.log1p, ((-1, 2), (-0.35, 0.5), (-1, -0.99), (0, 1e3)), (-307, 308), (1,)),
@@ -230,6 +274,13 @@ def _shape_scale(a: Any, x: Any) -> Any:
     return min(precise.gammainc(a, x), precise.gammaincc(a, x)) / a
 
 
+def _beta_scale(a: Any, b: Any, x: Any, by: str) -> Any:
+    """Return the product of the slopes of the lighter side, relative: its second derivatives are near zero in places."""
+    slopes = [precise.betainc(a, b, x, name) for name in by]
+    upper = x * (a + b) > a
+    return abs(slopes[0] * slopes[1]) / (precise.lighter(b, a, 1 - x) if upper else precise.lighter(a, b, x))
+
+
 # The size of the largest term of a sum that may cancel: the error is measured in its ulp where it is larger
 # than the value. For positive arguments only digamma, near its zero at 1.46, needs this.
 SCALES: dict[str, Callable[..., Any]] = {
@@ -244,6 +295,10 @@ SCALES: dict[str, Callable[..., Any]] = {
     "ive_slope": lambda nu, x: precise.ive(nu, x) / x,
     "ive_bend": lambda nu, x: precise.ive(nu, x) / x**2,
     "gammainc_by_shape_twice": _shape_scale,
+    "ive_by_order_twice": lambda nu, x: precise.ive(nu, x) / x,
+    "ive_by_order_slope": lambda nu, x: precise.ive(nu, x, 0, 1) / x,
+    "betaln": lambda a, b: 1,
+    **{f"betainc_by_{by}": lambda a, b, x, by=by: _beta_scale(a, b, x, by) for by in ("aa", "ab", "bb")},
     "lgamma": _lgamma_scale,
     "digamma": _digamma_scale,
     "trigamma": _trigamma_scale,

@@ -81,11 +81,13 @@ def open_log(log_density: Expr) -> tuple[Expr, list[Expr]]:
 def with_derivatives(root: Expr, request: Request, functions: Functions, new: Rewriter) -> list[Expr]:
     """Return an expression, its first and its second derivatives (lower triangle), as far as the request goes."""
     wrt, known = request.parameters, functions.slopes
-    first = derivatives(root, wrt, new, known) if request.order > 0 or request.fisher else []
+    first = (
+        derivatives(root, wrt, new, known, functions.integrals) if request.order > 0 or request.fisher else []
+    )
     second: list[Expr] = []
     if request.order > 1 and not request.fisher:
         for i, slope in enumerate(first):
-            second += derivatives(slope, wrt[: i + 1], new, known)
+            second += derivatives(slope, wrt[: i + 1], new, known, functions.integrals)
     return [root, *first, *second]
 
 
@@ -109,7 +111,7 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool 
         return Terms(tuple(terms), functions.definitions(), families)
     rest, squares = open_squares(parts[1], request, functions)
     terms = with_derivatives(parts[0], request, functions, new)
-    terms += [parts[1], *derivatives(parts[1], wrt, new, functions.slopes)]
+    terms += [parts[1], *derivatives(parts[1], wrt, new, functions.slopes, functions.integrals)]
     curved, tail = [with_derivatives(rest, request, functions, new)[1 + len(wrt) :]], list[Expr]()
     for factor, inside in squares:
         _, *slopes = with_derivatives(inside, request, functions, new)

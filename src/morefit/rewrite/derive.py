@@ -105,7 +105,12 @@ def slope_of_ratio(node: Expr, inner: list[Expr], new: Rewriter) -> Expr:
 
 
 def relative(slope: Expr, x: Expr, new: Rewriter) -> Expr:
-    """Return the ratio of a slope to what has it; factors that do not grow stay outside, where they cannot make it overflow."""
+    """Return the ratio of a slope to what has it; factors that do not grow stay outside, where they cannot make it overflow.
+
+    The slope of an integral behind a scalar is as large or small as itself: only their ratio is a number like others.
+    """
+    if x.op is Op.SCALAR:
+        return new(Op.RATIO, (slope, x))
     terms = []
     for term in slope.args if slope.op is Op.ADD else (slope,):
         factors = term.args if term.op is Op.MUL else (term,)
@@ -143,8 +148,12 @@ def derivatives(
     wrt: Sequence[Expr],
     rewriter: Rewriter | None = None,
     known: Callable[[Expr], Sequence[Expr] | None] = lambda leaf: None,
+    wide: Set[Expr] = frozenset(),
 ) -> list[Expr]:
-    """Differentiate an expression with respect to each of some leaves; ``known`` says which others depend on these, and how."""
+    """Differentiate an expression with respect to each of some leaves; ``known`` says which others depend on these, and how.
+
+    Of those, ``wide`` may be so large or small that their squares overflow or underflow.
+    """
     new = rewriter or simplifier()
     order = toposort(root)
     bit = {leaf: 1 << i for i, leaf in enumerate(wrt)}
@@ -160,7 +169,7 @@ def derivatives(
                     mask |= 1 << i
                     first[i][node] = part
         reach[node] = mask
-    grown = growing(order)
+    grown = growing(order) | wide
     return [
         slope(root, first[i], [n for n in order if reach[n] >> i & 1], new, grown) for i in range(len(wrt))
     ]

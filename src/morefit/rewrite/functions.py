@@ -31,6 +31,7 @@ class Functions:
         self.names: dict[Expr, Expr] = {}  # bodies to scalars
         self.outer: dict[Expr, Expr] = {}  # derivatives of those by their variables
         self.derived: dict[Expr, tuple[Expr, ...]] = {}
+        self.integrals: set[Expr] = set()  # scalars of integrals by quadrature, of any size
         # sums stay inside sums, so that what several share stays one node
         self.new = Rewriter(NESTED_ALGEBRA)
 
@@ -87,7 +88,11 @@ class Functions:
             name = scalar(OwnSymbol(f"function {len(self.names)}"))
             self.names[body] = name
             self.bodies[name] = body
-            if variable is not None and variable.op is Op.SCALAR:
+            chosen = body.args[1:] if body.op is Op.WHERE else ()
+            if body.op is Op.INTEGRAL or not self.integrals.isdisjoint(chosen):
+                self.integrals.add(name)
+            # by an integral the derivative of its logarithm is one over it, and of that its square, which may overflow
+            if variable is not None and variable.op is Op.SCALAR and variable not in self.integrals:
                 self.variables[name] = variable
         return self.names[body]
 
@@ -112,7 +117,7 @@ class Functions:
         body, variable = self.bodies[name], self.variables.get(name)
         slope = None if variable is None else self.derive_along(body, variable)
         if variable is None or slope is None:
-            return self.hide(derivatives(body, self.parameters, self.new, self.derived.get))
+            return self.hide(derivatives(body, self.parameters, self.new, self.derived.get, self.integrals))
         outer = self.outer[name] = self.name(slope, variable)
         inner = self.derived.get(variable) or derivatives(variable, self.parameters, self.new)
         return self.hide([self.new(Op.MUL, (outer, i)) for i in inner])
@@ -125,7 +130,7 @@ class Functions:
             if slope is None:
                 return None
             within[leaf] = [slope]
-        return derivatives(body, [variable], self.new, within.get)[0]
+        return derivatives(body, [variable], self.new, within.get, self.integrals)[0]
 
     def along(self, name: Expr, variable: Expr) -> Expr | None:
         """Differentiate a scalar by the variable that it depends on, through others; None if that is not known."""

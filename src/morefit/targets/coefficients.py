@@ -244,6 +244,11 @@ BESSEL_STEPS_LIMIT, BESSEL_SERIES_LIMIT = 2000, 3000  # rounds, many more than a
 # 2 (cosh(t) - 1) / t^2 in t^2, for t <= 1/4
 COSH_LESS_ONE = tuple(2 / math.factorial(2 * k) for k in range(1, 8))
 INVERSE_ROOT_TWO_PI = 1 / math.sqrt(2 * math.pi)
+# I_nu(x) is an integral along a path for orders above CONTOUR_ORDER, and its derivatives by the order, if x > CONTOUR_FROM. It ends
+# where exponents have fallen by BESSEL_DEPTH. Of small orders it goes on by 2 x more, up to x = 20: the end of the path, K_nu(x), is
+# most of the derivative by the order.
+CONTOUR_ORDER, CONTOUR_FROM, BESSEL_DEPTH = 20.0, 1.0, 42.0
+LEAST_ORDER = 1e-30  # of the path: that of order zero has a corner
 
 # The incomplete gamma function: lgamma(a) is Stirling's formula and, in 1 / a^2, this over a, from LARGE_SHAPE on.
 STIRLING_TAIL = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)

@@ -1,4 +1,4 @@
-"""Modified Bessel functions of real order, scaled: exp(x) K_nu(x) and exp(-x) I_nu(x)."""
+"""The modified Bessel function of the second kind, of real order, scaled: exp(x) K_nu(x)."""
 
 from __future__ import annotations
 
@@ -35,41 +35,13 @@ def derivative_of_k(times: int, by_x: int = 0) -> Any:
     return derivative
 
 
-@np.errstate(all="ignore")
-def i_of_numbers(nu: Any, x: Any) -> Any:
-    """Return exp(-x) I_nu(x), NaN where scipy has a negative order."""
-    return np.where(np.logical_or(np.less(nu, 0), np.less(x, 0)), np.nan, scipy_special("ive")(nu, x))
-
-
-def derivative_of_i(times: int) -> Any:
-    """Return a function for a derivative of exp(-x) I_nu(x) by x, by neighbours in the order or Hankel's expansion."""
-
-    @np.errstate(all="ignore")
-    def derivative(nu: Any, x: Any) -> Any:
-        nu, x = np.broadcast_arrays(np.asarray(nu, np.float64), np.asarray(x, np.float64))
-        i = [scipy_special("ive")(nu + k, x) for k in range(3)]
-        ratio = nu / x - 1
-        near = [ratio * i[0] + i[1], (ratio**2 - nu / x**2) * i[0] + (2 * ratio + 1 / x) * i[1] + i[2]][
-            times - 1
-        ]
-        term, far = np.ones_like(x), np.zeros_like(x)
-        for k in range(30):
-            far = far + term * (k + 0.5) * (1 if times == 1 else k + 1.5)
-            term = term * ((2 * k + 1) ** 2 - 4 * nu**2) / (8 * x * (k + 1))
-        far = far / (np.sqrt(2 * np.pi * x) * (-x) ** times)
-        result = np.where(x > 30 + 0.5 * nu**2, far, near)
-        return np.where((nu < 0) | (x < 0), np.nan, np.where(np.isinf(x), 0.0, result))[()]
-
-    return derivative
-
-
 def ratio_by_order(nu: Expr, x: Expr) -> Expr:
     """Return the derivative of the ratio of two neighbours by the order."""
     return Bessel.KV_RATIO(nu, x) * (Bessel.LOG_KVE_BY_ORDER(nu + 1, x) - Bessel.LOG_KVE_BY_ORDER(nu, x))
 
 
 class Bessel:
-    """Bessel functions of scipy.special, and derivatives of K by its order."""
+    """A Bessel function of scipy.special, and its derivatives by order and argument."""
 
     KVE: Operation = Operation(
         rank=60,
@@ -204,32 +176,4 @@ class Bessel:
             Bessel.KVE_BY_ORDER_TWICE(nu, x) / Bessel.KVE(nu, x)
             - (Bessel.KVE_BY_ORDER(nu, x) / Bessel.KVE(nu, x)) ** 2
         ),
-    )
-    IVE: Operation = Operation(  # not negative orders, as scipy's: hence no ufunc
-        rank=63,
-        arity=2,
-        price=600,
-        numpy=i_of_numbers,
-        partials=lambda nu, x: (None, Bessel.IVE_SLOPE(nu, x)),
-        latex=Prefix(r"\operatorname{Ie}"),
-        routine="ive",
-        traits=Trait.NOT_NEGATIVE,
-    )
-    IVE_SLOPE: Operation = Operation(
-        rank=118,
-        arity=2,
-        price=600,
-        numpy=derivative_of_i(1),
-        partials=lambda nu, x: (None, Bessel.IVE_BEND(nu, x)),
-        latex=Prefix(r"\operatorname{Ie}'"),
-        routine="ive_slope",
-    )
-    IVE_BEND: Operation = Operation(
-        rank=119,
-        arity=2,
-        price=600,
-        numpy=derivative_of_i(2),
-        partials=lambda nu, x: (None, None),
-        latex=Prefix(r"\operatorname{Ie}''"),
-        routine="ive_bend",
     )

@@ -134,10 +134,20 @@ class Exponential:
         rank=52,
         price=60,
         numpy=np.arctanh,
-        partials=lambda x: (1 / ((1 - x) * (1 + x)),),
+        partials=lambda x: (Exponential.ATANH_SLOPE(x),),
         latex=Prefix(r"\operatorname{artanh}"),
         routine="atanh",
         traits=Trait.ODD,
+    )
+    # 1 / (1 - x^2): two factors keep their digits next to one, and the derivative of one fraction keeps its own next to zero
+    ATANH_SLOPE: Operation = Operation(
+        rank=138,
+        price=14,
+        numpy=lambda x: 1 / ((1 - x) * (1 + x)),
+        partials=lambda x: (2 * x * Exponential.ATANH_SLOPE(x) ** 2,),
+        latex=Prefix(r"\operatorname{artanh}'"),
+        spelled=lambda x: 1 / ((1 - x) * (1 + x)),
+        traits=Trait.EVEN,
     )
 
 
@@ -175,7 +185,7 @@ class Trigonometric:
         rank=18,
         price=45,
         numpy=np.arcsin,
-        partials=lambda x: ((1 - x**2) ** -0.5,),
+        partials=lambda x: (np.sqrt(Exponential.ATANH_SLOPE(x)),),
         singular=lambda x: abs(x) == 1,
         latex=Prefix(r"\arcsin"),
         routine="asin",
@@ -185,7 +195,7 @@ class Trigonometric:
         rank=19,
         price=45,
         numpy=np.arccos,
-        partials=lambda x: (-((1 - x**2) ** -0.5),),
+        partials=lambda x: (-np.sqrt(Exponential.ATANH_SLOPE(x)),),
         singular=lambda x: abs(x) == 1,
         latex=Prefix(r"\arccos"),
         routine="acos",

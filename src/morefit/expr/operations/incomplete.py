@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta functions, regularised: distribution functions of gamma and beta distributions."""
+"""Incomplete gamma functions, regularised: distribution functions of gamma distributions."""
 
 from __future__ import annotations
 
@@ -49,23 +49,20 @@ def one_derivative(a: float, x: float, times: int) -> float:
     return float(np.sum(body * moment)) * (-1.0 if upper else 1.0)
 
 
-def gamma_density(a: Expr, x: Expr) -> Expr:
-    """Return the derivative of P(a, x) by x."""
-    return np.exp((a - 1) * np.log(x) - x - Special.LGAMMA(a))  # type: ignore[no-any-return]
+def density_of_numbers(a: Any, x: Any) -> Any:
+    """Return x^(a - 1) e^-x / Gamma(a)."""
+    with np.errstate(all="ignore"):
+        logarithm = scipy_special("xlogy")(np.subtract(a, 1), x) - x - scipy_special("gammaln")(a)
+        inside = np.logical_and(np.greater(a, 0), np.greater_equal(x, 0)) & np.isfinite(a)
+        return np.where(inside, np.where(np.isinf(x), 0.0, np.exp(logarithm)), np.nan)[()]
 
 
 def log_distance(a: Expr, x: Expr) -> Expr:
     return np.log(x) - Special.DIGAMMA(a)  # type: ignore[no-any-return]
 
 
-def beta_density(a: Expr, b: Expr, x: Expr) -> Expr:
-    """Return the derivative of the incomplete beta function by x."""
-    lgammas = Special.LGAMMA(a + b) - Special.LGAMMA(a) - Special.LGAMMA(b)
-    return np.exp((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) + lgammas)  # type: ignore[no-any-return]
-
-
 class Incomplete:
-    """Incomplete gamma and beta functions of scipy.special, and derivatives by the shape."""
+    """Incomplete gamma functions of scipy.special, and their derivatives."""
 
     GAMMAINC: Operation = Operation(
         rank=64,
@@ -73,7 +70,7 @@ class Incomplete:
         price=2000,
         numpy=scipy_special("gammainc"),
         ufuncs=("gammainc",),
-        partials=lambda a, x: (Incomplete.GAMMAINC_BY_SHAPE(a, x), gamma_density(a, x)),
+        partials=lambda a, x: (Incomplete.GAMMAINC_BY_SHAPE(a, x), Incomplete.GAMMA_DENSITY(a, x)),
         latex=Prefix(r"P"),
         routine="gammainc",
         traits=Trait.NOT_NEGATIVE,
@@ -84,7 +81,7 @@ class Incomplete:
         price=2000,
         numpy=scipy_special("gammaincc"),
         ufuncs=("gammaincc",),
-        partials=lambda a, x: (-Incomplete.GAMMAINC_BY_SHAPE(a, x), -gamma_density(a, x)),
+        partials=lambda a, x: (-Incomplete.GAMMAINC_BY_SHAPE(a, x), -Incomplete.GAMMA_DENSITY(a, x)),
         latex=Prefix(r"Q"),
         routine="gammaincc",
         traits=Trait.NOT_NEGATIVE,
@@ -96,7 +93,7 @@ class Incomplete:
         numpy=derivative_by_shape(1),
         partials=lambda a, x: (
             Incomplete.GAMMAINC_BY_SHAPE_TWICE(a, x),
-            gamma_density(a, x) * log_distance(a, x),
+            Incomplete.GAMMA_DENSITY(a, x) * log_distance(a, x),
         ),
         latex=Prefix(r"P^{(1)}"),
         routine="gammainc_by_shape",
@@ -108,19 +105,21 @@ class Incomplete:
         numpy=derivative_by_shape(2),
         partials=lambda a, x: (
             None,
-            gamma_density(a, x) * (log_distance(a, x) ** 2 - Special.TRIGAMMA(a)),
+            Incomplete.GAMMA_DENSITY(a, x) * (log_distance(a, x) ** 2 - Special.TRIGAMMA(a)),
         ),
         latex=Prefix(r"P^{(2)}"),
         routine="gammainc_by_shape_twice",
     )
-    BETAINC: Operation = Operation(
-        rank=68,
-        arity=3,
-        price=3000,
-        numpy=scipy_special("betainc"),
-        ufuncs=("betainc",),
-        partials=lambda a, b, x: (None, None, beta_density(a, b, x)),
-        latex=Prefix(r"I"),
-        routine="betainc",
+    GAMMA_DENSITY: Operation = Operation(
+        rank=125,
+        arity=2,
+        price=400,
+        numpy=density_of_numbers,
+        partials=lambda a, x: (
+            Incomplete.GAMMA_DENSITY(a, x) * log_distance(a, x),
+            Incomplete.GAMMA_DENSITY(a, x) * ((a - 1) / x - 1),
+        ),
+        latex=Prefix(r"P'"),
+        routine="gamma_density",
         traits=Trait.NOT_NEGATIVE,
     )

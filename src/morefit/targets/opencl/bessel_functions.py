@@ -53,48 +53,122 @@ double kve_by_order_slope(const double nu, const double x)
 }
 """
 BESSEL_SERIES = f"""\
+double digamma(const double x);
+double trigamma(const double x);
+
 // what a term x^-m, m = k + 1/2, of Hankel's expansion adds to a derivative
 double hankel_part(const double term, const double k, const int n)
 {{
     return n == 0 ? term : n == 1 ? term * (k + 0.5) : term * (k + 0.5) * (k + 1.5);
 }}
 
-// what a term x^m, m = nu + 2 k, of a power series adds to a derivative of exp(-x) I_nu(x)
-double power_part(const double term, const double m, const double x, const int n)
+// exp(-x) I_nu(x) for x > 30 + nu^2 / 2, or a derivative by x
+double bessel_hankel(const double nu, const double x, const int n)
 {{
-    const double ratio = m / x, fall = ratio - 1.0;
-    return n == 0 ? term : n == 1 ? term * fall : term * fma(fall, fall, -ratio / x);
+    double term = 1.0, total = hankel_part(1.0, 0.0, n), part = 1.0;
+    for (int k = 0; k < 60 && fabs(part) > 6.9e-18; k++) {{
+        term *= (4.0 * nu * nu - (2.0 * k + 1.0) * (2.0 * k + 1.0)) * (-0.125 / x) / (k + 1.0);
+        part = hankel_part(term, k + 1.0, n);
+        total += part;
+    }}
+    for (int k = 0; k < n; k++) total /= -x;
+    return total * {c.INVERSE_ROOT_TWO_PI!r} / sqrt(x);
 }}
 
-// exp(-x) I_nu(x) for nu, x >= 0, or a derivative by x: Hankel's expansion, or a power series of positive terms
-double bessel_series(const double nu, const double argument, const int n)
+// what a term x^m, m = nu + 2 k, of a power series adds to a derivative of exp(-x) I_nu(x)
+double power_part(const double m, const double x, const int n, const int by_x, const double slope, const double bend)
 {{
-    if (isnan(nu) || isnan(argument) || nu < 0.0 || argument < 0.0) return NAN;
-    if (argument == 0.0 && n == 0) return nu == 0.0 ? 1.0 : 0.0;
-    if (isinf(argument)) return 0.0;
-    const double x = n == 0 ? argument : fmax(argument, 1e-150);
-    double term = 1.0;
-    if (x > fma(0.5 * nu, nu, 30.0)) {{
-        double total = hankel_part(1.0, 0.0, n), part = 1.0;
-        for (int k = 0; k < 60 && fabs(part) > 6.9e-18; k++) {{
-            term *= (4.0 * nu * nu - (2.0 * k + 1.0) * (2.0 * k + 1.0)) * (-0.125 / x) / (k + 1.0);
-            part = hankel_part(term, k + 1.0, n);
-            total += part;
-        }}
-        for (int k = 0; k < n; k++) total /= -x;
-        return total * {c.INVERSE_ROOT_TWO_PI!r} / sqrt(x);
-    }}
-    const double half_x = 0.5 * x, square = half_x * half_x, lift = x > 300.0 ? 0x1p-1000 : 1.0;
-    double plain = term = lift, total = power_part(term, nu, x, n);
+    const double ratio = m / x, fall = ratio - 1.0;
+    if (n > 0) return n == 2 ? fma(slope, slope, -bend) : by_x ? fma(slope, fall, 1.0 / x) : slope;
+    return by_x == 0 ? 1.0 : by_x == 1 ? fall : fma(fall, fall, -ratio / x);
+}}
+
+// exp(-x) I_nu(x), or a derivative by nu and x: a sum of positive terms, each times a factor
+double bessel_powers(const double nu, const double x, const int n, const int by_x)
+{{
+    const double half_x = 0.5 * x, square = half_x * half_x;
+    double slope = n > 0 ? log(half_x) - digamma(nu + 1.0) : 0.0, bend = n == 2 ? trigamma(nu + 1.0) : 0.0;
+    double term = 1.0, plain = 1.0, total = power_part(nu, x, n, by_x, slope, bend);
     for (int k = 1; k < {c.BESSEL_SERIES_LIMIT} && term > 6.9e-18 * plain; k++) {{
-        term *= square / (k * (k + nu));
+        const double step = 1.0 / (k + nu);
+        term *= square / k * step;
+        slope -= step;
+        bend = fma(-step, step, bend);
         plain += term;
-        total += power_part(term, nu + 2.0 * k, x, n);
+        total += term * power_part(nu + 2.0 * k, x, n, by_x, slope, bend);
     }}
     const double factor = exp(0.5 * ((nu == 0.0 ? 0.0 : nu * log(half_x)) - x - lgamma(nu + 1.0)));
-    return total * factor / lift * factor;
+    return total * factor * factor;
+}}
+
+// a term of the integral along the path, and its exponent
+double2 path_node(const double nu, const double x, const double sinh_, const double cosh_, const int n, const int by_x)
+{{
+    const double slope = fmax(nu, {c.LEAST_ORDER!r}) / x, square = sinh_ * sinh_, v = 2.0 * atan(sinh_);
+    const double above_one = cosh_ * cosh_, inverse_sine = 0.5 * above_one / sinh_, cosine = (1.0 - square) / above_one;
+    const double stretched = sinh_ == 0.0 ? 1.0 : v * inverse_sine;
+    const double rise = sinh_ == 0.0 ? 0.0 : fma(-cosine, stretched, 1.0) * inverse_sine;
+    const double z = slope * stretched, root = sqrt(fma(z, z, 1.0)), u = asinh(z);
+    const double real = (z * (z / (root + 1.0)) * (1.0 - square) - 2.0 * square) / above_one, imaginary = slope * v;
+    const double exponent = fma(x, real, -nu * u);
+    double term = 1.0, other = 0.0;
+    for (int k = 0; k < n; k++) {{
+        const double before = term;
+        term = fma(v, other, -u * term);
+        other = -fma(u, other, v * before);
+    }}
+    for (int k = 0; k < by_x; k++) {{
+        const double before = term;
+        term = fma(real, term, -imaginary * other);
+        other = fma(real, other, imaginary * before);
+    }}
+    return (double2)(fma(other, slope * rise / root, term) * exp(exponent) / cosh_, exponent);
+}}
+
+// exp(-x) I_nu(x) for x > 0, or a derivative by nu and x: the trapezoidal rule along the path on which the integrand is real
+double bessel_path(const double nu, const double x, const int n, const int by_x)
+{{
+    const double h = 1.0 / sqrt(fma(sqrt(fma(x, x, nu * nu)), {c.BESSEL_STEP[1]!r}, {c.BESSEL_STEP[0]!r}));
+    const double turn = sinh(0.5 * h), stretch = cosh(0.5 * h);
+    double2 node = path_node(nu, x, 0.0, 1.0, n, by_x);
+    const double depth = node.y - {c.BESSEL_DEPTH!r} - (n > 0 && nu < 1.0 ? fmin(2.0 * x, 40.0) : 0.0);
+    double total = 0.5 * node.x, s = 0.0, t = 1.0;
+    for (int k = 1; k < {c.BESSEL_STEPS_LIMIT} && node.y > depth; k++) {{
+        const double before = s;
+        s = fma(s, stretch, t * turn);
+        t = fma(t, stretch, before * turn);
+        node = path_node(nu, x, s, t, n, by_x);
+        total += node.x;
+    }}
+    return total * h * M_1_PI;
+}}
+
+// exp(-x) I_nu(x) for nu, x >= 0, or a derivative by nu and x
+double bessel_first(const double nu, const double argument, const int n, const int by_x)
+{{
+    if (isnan(nu) || isnan(argument) || nu < 0.0 || argument < 0.0) return NAN;
+    if (isinf(argument)) return 0.0;
+    if (argument == 0.0 && by_x == 0) {{
+        if (n == 0) return nu == 0.0 ? 1.0 : 0.0;
+        return nu == 0.0 ? (n == 2 ? INFINITY : -INFINITY) : 0.0;
+    }}
+    const double x = n + by_x == 0 ? argument : fmax(argument, 1e-150), order = fmin(nu, 1e150);
+    if (n == 0 && x > fma(0.5 * nu, nu, 30.0)) return bessel_hankel(nu, x, by_x);
+    const int far = x > {c.CONTOUR_FROM!r} && (n > 0 || nu > {c.CONTOUR_ORDER!r});
+    return far ? bessel_path(order, fmin(x, 1e150), n, by_x) : bessel_powers(order, x, n, by_x);
 }}
 """
-IVE = "double ive(const double nu, const double x) { return bessel_series(nu, x, 0); }\n"
-IVE_SLOPE = "double ive_slope(const double nu, const double x) { return bessel_series(nu, x, 1); }\n"
-IVE_BEND = "double ive_bend(const double nu, const double x) { return bessel_series(nu, x, 2); }\n"
+
+
+def of_first_kind(name: str, n: int, by_x: int) -> str:
+    return f"double {name}(const double nu, const double x) {{ return bessel_first(nu, x, {n}, {by_x}); }}\n"
+
+
+IVE, IVE_SLOPE, IVE_BEND = (
+    of_first_kind(name, 0, by_x) for by_x, name in enumerate(("ive", "ive_slope", "ive_bend"))
+)
+IVE_BY_ORDER, IVE_BY_ORDER_TWICE = (
+    of_first_kind("ive_by_order", 1, 0),
+    of_first_kind("ive_by_order_twice", 2, 0),
+)
+IVE_BY_ORDER_SLOPE = of_first_kind("ive_by_order_slope", 1, 1)

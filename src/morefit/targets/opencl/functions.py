@@ -12,6 +12,8 @@ from morefit.targets.opencl import (
     bessel_functions,
     error_functions,
     faddeeva_functions,
+    gamma_difference_functions,
+    incomplete_beta_functions,
     incomplete_functions,
 )
 from morefit.targets.opencl.dialect import outlined_function
@@ -178,11 +180,24 @@ double tetragamma(const double x)
     "IVE": bessel_functions.IVE,
     "IVE_SLOPE": bessel_functions.IVE_SLOPE,
     "IVE_BEND": bessel_functions.IVE_BEND,
+    "IVE_BY_ORDER": bessel_functions.IVE_BY_ORDER,
+    "IVE_BY_ORDER_TWICE": bessel_functions.IVE_BY_ORDER_TWICE,
+    "IVE_BY_ORDER_SLOPE": bessel_functions.IVE_BY_ORDER_SLOPE,
     "GAMMAINC": incomplete_functions.GAMMAINC,
     "GAMMAINCC": incomplete_functions.GAMMAINCC,
     "GAMMAINC_BY_SHAPE": incomplete_functions.GAMMAINC_BY_SHAPE,
     "GAMMAINC_BY_SHAPE_TWICE": incomplete_functions.GAMMAINC_BY_SHAPE_TWICE,
-    "BETAINC": incomplete_functions.BETAINC,
+    "GAMMA_DENSITY": incomplete_functions.GAMMA_DENSITY,
+    "DIGAMMA_RISE": gamma_difference_functions.DIGAMMA_RISE,
+    "TRIGAMMA_RISE": gamma_difference_functions.TRIGAMMA_RISE,
+    "BETALN": gamma_difference_functions.BETALN,
+    "BETAINC": incomplete_beta_functions.BETAINC,
+    "BETAINC_BY_A": incomplete_beta_functions.BETAINC_BY_A,
+    "BETAINC_BY_B": incomplete_beta_functions.BETAINC_BY_B,
+    "BETAINC_BY_AA": incomplete_beta_functions.BETAINC_BY_AA,
+    "BETAINC_BY_AB": incomplete_beta_functions.BETAINC_BY_AB,
+    "BETAINC_BY_BB": incomplete_beta_functions.BETAINC_BY_BB,
+    "BETA_DENSITY": incomplete_beta_functions.BETA_DENSITY,
 }
 FAR_NAMES = (
     {"WOFZ_BEND_FAR_REAL", "WOFZ_BEND_FAR_IMAG"},
@@ -190,6 +205,10 @@ FAR_NAMES = (
     {"WOFZ_FOURTH_FAR_REAL"},
 )
 FADDEEVA_FAR = set[str]().union(*FAR_NAMES)
+OF_FIRST_KIND = {"IVE", "IVE_SLOPE", "IVE_BEND", "IVE_BY_ORDER", "IVE_BY_ORDER_TWICE", "IVE_BY_ORDER_SLOPE"}
+BY_SHAPES = {"BETAINC_BY_A", "BETAINC_BY_B", "BETAINC_BY_AA", "BETAINC_BY_AB", "BETAINC_BY_BB"}
+OF_BETA = {"BETAINC", "BETA_DENSITY", *BY_SHAPES}
+OF_GAMMA = {"GAMMAINC", "GAMMAINCC", "GAMMAINC_BY_SHAPE", "GAMMAINC_BY_SHAPE_TWICE", "GAMMA_DENSITY"}
 # What the texts of several operations call, and which.
 SHARED: Sequence[tuple[str, set[str]]] = (
     (error_functions.ERFCX_POSITIVE, {"ERFCX", "NDTR", "LOG_NDTR"}),
@@ -205,14 +224,19 @@ SHARED: Sequence[tuple[str, set[str]]] = (
         bessel_functions.TRAPEZOID,
         {"KVE", "KVE_BY_ORDER", "KVE_BY_ORDER_TWICE", "KVE_SLOPE", "KVE_BEND", "KVE_BY_ORDER_SLOPE"},
     ),
-    (bessel_functions.BESSEL_SERIES, {"IVE", "IVE_SLOPE", "IVE_BEND"}),
-    (
-        incomplete_functions.GAMMA_PARTS,
-        {"GAMMAINC", "GAMMAINCC", "GAMMAINC_BY_SHAPE", "GAMMAINC_BY_SHAPE_TWICE"},
-    ),
+    (gamma_difference_functions.STIRLING, {"BETALN", *OF_GAMMA}),
+    (incomplete_functions.GAMMA_PARTS, OF_GAMMA),
+    (bessel_functions.BESSEL_SERIES, OF_FIRST_KIND),
+    (gamma_difference_functions.LGAMMA_RISE, {"BETALN"}),
+    (incomplete_beta_functions.BETA_PARTS, OF_BETA),
+    (incomplete_beta_functions.BETA_SHAPES, BY_SHAPES),
 )
 # Operations whose functions others call.
 CALLED: Mapping[str, tuple[str, ...]] = {
     "GAMMAINC_BY_SHAPE": ("DIGAMMA",),
     "GAMMAINC_BY_SHAPE_TWICE": ("DIGAMMA", "TRIGAMMA"),
+    "TRIGAMMA_RISE": ("TRIGAMMA",),
+    **dict.fromkeys(OF_FIRST_KIND, ("DIGAMMA", "TRIGAMMA")),
+    **dict.fromkeys(OF_BETA, ("BETALN",)),
+    **dict.fromkeys(BY_SHAPES, ("DIGAMMA_RISE", "TRIGAMMA_RISE", "TRIGAMMA", "BETALN")),
 }

@@ -1,19 +1,16 @@
-"""Incomplete gamma and beta functions, as OpenCL C: the formulas of targets/cpu/vecmath/incomplete.py."""
+"""Incomplete gamma functions, as OpenCL C: the formulas of targets/cpu/vecmath/incomplete.py."""
 
 from __future__ import annotations
 
 from morefit.targets import coefficients as c
-from morefit.targets.opencl.polynomial import horner
 
 GAMMA_PARTS = f"""\
-// x^a e^-x / Gamma(a)
-double gamma_density(const double a, const double x)
+// x^(a - less) e^-x / Gamma(a)
+double gamma_height(const double a, const double x, const double less)
 {{
-    if (a < {c.LARGE_SHAPE!r}) return exp(fma(a, log(x), -x) - lgamma(a));
-    const double i = 1.0 / a, s = i * i, distance = (x - a) * i;
-    const double tail = i * {horner(c.STIRLING_TAIL, "s")};
-    const double ratio = distance > -0.5 ? log1p(distance) : log(x * i);
-    return {c.INVERSE_ROOT_TWO_PI!r} * sqrt(a) * exp(a * (ratio - distance) - tail);
+    if (a < {c.LARGE_SHAPE!r}) return exp(fma(a - less, log(x), -x) - lgamma(a));
+    const double i = 1.0 / a, size = {c.INVERSE_ROOT_TWO_PI!r} * sqrt(a);
+    return (less == 0.0 ? size : size / x) * exp(a * log_bend((x - a) * i, x * i) - stirling_tail(a));
 }}
 
 // the sum of x^k / ((a + 1) ... (a + k)), and its first two derivatives by a
@@ -62,8 +59,8 @@ double gammainc(const double a, const double x)
     if (gamma_outside(a, x)) return NAN;
     if (a < 2.3e-308) return 1.0;
     if (x == 0.0 || isinf(x)) return x == 0.0 ? 0.0 : 1.0;
-    if (x < a + 1.0) return gamma_density(a, x) / a * gamma_series(a, x).x;
-    return 1.0 - gamma_density(a, x) * gamma_fraction(a, x).x;
+    if (x < a + 1.0) return gamma_height(a, x, 0.0) / a * gamma_series(a, x).x;
+    return 1.0 - gamma_height(a, x, 0.0) * gamma_fraction(a, x).x;
 }
 """
 GAMMAINCC = """\
@@ -72,8 +69,8 @@ double gammaincc(const double a, const double x)
     if (gamma_outside(a, x)) return NAN;
     if (a < 2.3e-308) return 0.0;
     if (x == 0.0 || isinf(x)) return x == 0.0 ? 1.0 : 0.0;
-    if (x < a + 1.0) return 1.0 - gamma_density(a, x) / a * gamma_series(a, x).x;
-    return gamma_density(a, x) * gamma_fraction(a, x).x;
+    if (x < a + 1.0) return 1.0 - gamma_height(a, x, 0.0) / a * gamma_series(a, x).x;
+    return gamma_height(a, x, 0.0) * gamma_fraction(a, x).x;
 }
 """
 GAMMAINC_BY_SHAPE = """\
@@ -84,10 +81,10 @@ double gammainc_by_shape(const double a, const double x)
     if (x == 0.0 || isinf(x)) return 0.0;
     if (x < a + 1.0) {
         const double4 series = gamma_series(a, x);
-        return gamma_density(a, x) / a * fma(log(x) - digamma(a + 1.0), series.x, series.y);
+        return gamma_height(a, x, 0.0) / a * fma(log(x) - digamma(a + 1.0), series.x, series.y);
     }
     const double4 fraction = gamma_fraction(a, x);
-    return -gamma_density(a, x) * fraction.x * (log(x) - digamma(a) + fraction.y);
+    return -gamma_height(a, x, 0.0) * fraction.x * (log(x) - digamma(a) + fraction.y);
 }
 """
 GAMMAINC_BY_SHAPE_TWICE = """\
@@ -99,40 +96,18 @@ double gammainc_by_shape_twice(const double a, const double x)
     if (x < a + 1.0) {
         const double4 series = gamma_series(a, x);
         const double slope = log(x) - digamma(a + 1.0), bend = fma(slope, slope, -trigamma(a + 1.0));
-        return gamma_density(a, x) / a * fma(bend, series.x, fma(2.0 * slope, series.y, series.z));
+        return gamma_height(a, x, 0.0) / a * fma(bend, series.x, fma(2.0 * slope, series.y, series.z));
     }
     const double4 fraction = gamma_fraction(a, x);
     const double slope = log(x) - digamma(a) + fraction.y;
-    return -gamma_density(a, x) * fraction.x * fma(slope, slope, fraction.z - trigamma(a));
+    return -gamma_height(a, x, 0.0) * fraction.x * fma(slope, slope, fraction.z - trigamma(a));
 }
 """
-BETAINC = f"""\
-double beta_fraction(const double a, const double b, const double x)
-{{
-    double c = 1.0, d = 1.0 / (1.0 - (a + b) / (a + 1.0) * x), h = d, change = 0.0;
-    for (int k = 1; k < {c.INCOMPLETE_LIMIT} && fabs(change - 1.0) > 5.6e-17; k++) {{
-        const double twice = a + 2.0 * k, even = k * (b - k) * x / ((twice - 1.0) * twice);
-        d = 1.0 / fma(even, d, 1.0);
-        c = 1.0 + even / c;
-        h *= c * d;
-        const double odd = -(a + k) * (a + b + k) * x / (twice * (twice + 1.0));
-        d = 1.0 / fma(odd, d, 1.0);
-        c = 1.0 + odd / c;
-        change = c * d;
-        h *= change;
-    }}
-    return h;
-}}
-
-// the regularised incomplete beta function
-double betainc(const double a, const double b, const double x)
-{{
-    if (!(a >= 0.0 && b >= 0.0 && x >= 0.0 && x <= 1.0)) return NAN;
-    if (a == 0.0 || b == 0.0) return b == 0.0 ? 0.0 : 1.0;
-    if (x == 0.0 || x == 1.0) return x;
-    const double lgammas = lgamma(a + b) - (lgamma(a) + lgamma(b));
-    const double density = exp(fma(a, log(x), fma(b, log1p(-x), lgammas)));
-    if (x * (a + b + 2.0) > a + 1.0) return 1.0 - density / b * beta_fraction(b, a, 1.0 - x);
-    return density / a * beta_fraction(a, b, x);
-}}
+GAMMA_DENSITY = """\
+double gamma_density(const double a, const double x)
+{
+    if (!(a > 0.0 && a < INFINITY && x >= 0.0)) return NAN;
+    if (x == 0.0) return a == 1.0 ? 1.0 : a > 1.0 ? 0.0 : INFINITY;
+    return isinf(x) ? 0.0 : gamma_height(a, x, 1.0);
+}
 """

@@ -1,11 +1,12 @@
-"""Write the incomplete gamma and beta functions: a series or a continued fraction, with derivatives by the shape."""
+"""Write the incomplete gamma functions: a series or a continued fraction, with derivatives by the shape."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE, STIRLING_TAIL
+from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE
 from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
+from morefit.targets.cpu.vecmath.gamma_difference import log_bend, stirling_tail
 from morefit.targets.cpu.writer import Writer
 
 NEGLIGIBLE = 2.0**-56
@@ -73,20 +74,16 @@ def _inverse(w: Writer, y: str, y1: str, y2: str) -> tuple[str, str, str, str, s
     return inverse, w.mul(w.neg(slope), inverse), second, slope, w.sub(curve, square)
 
 
-def _density(w: Writer, a: str, x: str) -> str:
-    """Return x^a e^-x / Gamma(a); of large shapes by Stirling's formula about x = a, where little cancels."""
+def _density(w: Writer, a: str, x: str, less: float = 0.0) -> str:
+    """Return x^(a - less) e^-x / Gamma(a); of large shapes by Stirling's formula about x = a, where little cancels."""
     large = w.compare("oge", a, LARGE_SHAPE)
     inverse = w.div(1.0, a)
-    distance = w.mul(w.sub(x, a), inverse)
-    tail = w.mul(inverse, w.polynomial(STIRLING_TAIL, w.mul(inverse, inverse)))
-    logarithm = w.call("log", w.select(large, w.mul(x, inverse), x))
-    close = w.compare("ogt", distance, -0.5)
-    ratio = w.select(close, w.call("log1p", distance), logarithm)
-    about = w.sub(w.mul(a, w.sub(ratio, distance)), tail)
-    plain = w.sub(w.fma(a, logarithm, w.neg(x)), w.call("lgamma", a))
+    about = w.mul(a, log_bend(w, w.mul(w.sub(x, a), inverse), w.mul(x, inverse)))
+    power = w.sub(a, less)
+    plain = w.sub(w.fma(power, w.call("log", x), w.neg(x)), w.call("lgamma", a))
     size = w.mul(w.intrinsic("sqrt", a), INVERSE_ROOT_TWO_PI)
-    factor = w.select(large, size, 1.0)
-    return w.mul(factor, w.call("exp", w.select(large, about, plain)))
+    factor = w.select(large, w.div(size, x) if less else size, 1.0)
+    return w.mul(factor, w.call("exp", w.select(large, w.sub(about, stirling_tail(w, a)), plain)))
 
 
 def _parts(w: Writer, a: str, x: str) -> tuple[str, str, Sequence[str], Sequence[str]]:
@@ -157,47 +154,12 @@ def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
     return _ends(w, a, x, result, 0.0, 0.0)
 
 
-def _beta_fraction(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the continued fraction of the incomplete beta function (Lentz), for x < (a + 1) / (a + b + 2)."""
-    zero, one = w.number(0.0), w.number(1.0)
-    total, up = w.add(a, b), w.add(a, one)
-    d = w.div(one, w.fma(w.div(w.neg(total), up), x, one))
-
-    def go(h: str, c: str, d: str, k: str) -> tuple[list[str], str]:
-        k = w.add(k, one)
-        twice = w.add(a, w.add(k, k))
-        even = w.div(w.mul(w.mul(k, w.sub(b, k)), x), w.mul(w.add(twice, -1.0), twice))
-        d = w.div(one, w.fma(even, d, one))
-        c = w.add(one, w.div(even, c))
-        h = w.mul(h, w.mul(c, d))
-        odd = w.mul(w.mul(w.neg(w.add(a, k)), w.add(total, k)), x)
-        odd = w.div(odd, w.mul(twice, w.add(twice, one)))
-        d = w.div(one, w.fma(odd, d, one))
-        c = w.add(one, w.div(odd, c))
-        change = w.mul(c, d)
-        going = w.compare("ogt", w.absolute(w.sub(change, one)), 4 * NEGLIGIBLE)
-        return [w.mul(h, change), c, d, k], going
-
-    return w.repeat([d, one, d, zero], go, INCOMPLETE_LIMIT)[0]
-
-
 @vector_function(out_of_line=True)
 @widened
-def betainc(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the regularised incomplete beta function, the distribution function of a beta distribution."""
-    one = w.number(1.0)
-    total = w.add(a, b)
-    turned = w.compare("ogt", w.mul(x, w.add(total, 2.0)), w.add(a, one))
-    logarithm, other = w.call("log", x), w.call("log1p", w.neg(x))
-    lgammas = w.sub(w.call("lgamma", total), w.add(w.call("lgamma", a), w.call("lgamma", b)))
-    density = w.call("exp", w.fma(a, logarithm, w.fma(b, other, lgammas)))
-    first, second = w.select(turned, b, a), w.select(turned, a, b)
-    place = w.select(turned, w.sub(one, x), x)
-    outside = w.either(w.compare("ule", place, 0.0), w.compare("ogt", place, one))
-    tail = w.mul(w.div(density, first), _beta_fraction(w, first, second, w.select(outside, one, place)))
-    tail = w.choose("oeq", place, 0.0, 0.0, tail)
-    result = w.select(turned, w.sub(one, tail), tail)
-    result = w.choose("oeq", b, 0.0, 0.0, w.choose("oeq", a, 0.0, 1.0, result))
-    shapes = w.both(w.compare("oge", a, 0.0), w.compare("oge", b, 0.0))
-    inside = w.both(w.compare("oge", x, 0.0), w.compare("ole", x, one))
-    return w.select(w.both(shapes, inside), result, NAN)
+def gamma_density(w: Writer, a: str, x: str) -> str:
+    """Return x^(a - 1) e^-x / Gamma(a), the density of a gamma distribution."""
+    at_zero = w.choose("oeq", a, 1.0, 1.0, w.choose("ogt", a, 1.0, 0.0, INFINITY))
+    result = w.choose("oeq", x, INFINITY, 0.0, _density(w, a, x, 1.0))
+    result = w.choose("oeq", x, 0.0, at_zero, result)
+    inside = w.both(w.compare("ogt", a, 0.0), w.compare("oge", x, 0.0))
+    return w.select(w.both(inside, w.compare("olt", a, INFINITY)), result, NAN)
