@@ -22,7 +22,6 @@ from morefit.expr import (
     Expr,
     Op,
     add_all,
-    apply,
     column,
     const,
     evaluate,
@@ -35,7 +34,16 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Axis, Domain
 from morefit.model.integrate.edges import base_of_root, zeros_of_kinks
-from morefit.model.integrate.panels import AT_ENDS, AT_START, SAMPLES, Edges, Panel, Points, is_always_finite
+from morefit.model.integrate.panels import (
+    AT_ENDS,
+    AT_RIDGE,
+    AT_START,
+    SAMPLES,
+    Edges,
+    Panel,
+    Points,
+    is_always_finite,
+)
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -223,6 +231,7 @@ class Cube:
     hidden: bool = False  # whether there may be peaks at other places
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
+    ridged: bool = False  # whether edges of the last axis run along ridges
     poles: bool = False  # whether the density itself may have infinite derivatives
 
     def __post_init__(self) -> None:
@@ -235,6 +244,12 @@ class Cube:
         number = self.dimensions - 1 - len(self.axes)
         name = f"u {number}"
         edges = Edges(x, self.body, self.mapped, self.points)
+        if number > 0:
+            ends = {column(axis.name): axis.edges for axis in self.axes}
+            edges.cut_along_ridges(self.body, {u: ends[u] for u in self.mapped})
+        if self.ridged:
+            edges.crowd()
+        self.ridged = edges.power == AT_RIDGE
         panels = edges.panels(self.dimensions == 1)
         self.hidden |= edges.hidden
         poles = edges.any_singular and (self.poles or self.dimensions == 1)
@@ -263,7 +278,8 @@ class Cube:
     def join(self, x: Observable, edges: Edges, panels: Sequence[Panel]) -> None:
         """Map the next observable by one axis for all panels, each as long as the others: there is one copy of the density.
 
-        Nodes are squares next to a singular end, where an edge of another observable ends as a root.
+        Nodes are squares next to a singular end, where an edge of another observable ends as a root, and fourth powers next to a
+        ridge.
         """
         number = self.dimensions - 1 - len(self.axes)
         name, count = f"u {number}", len(panels)
@@ -274,12 +290,13 @@ class Cube:
             for parts in ([p.start for p in panels], [p.end - p.start for p in panels], steps)
         )
         within = u - below
-        place, slope = (within**2, 2 * within) if edges.any_singular else (within, ONE)
+        power = edges.power if edges.any_singular else 1
+        place, slope = (within**power, power * within ** (power - 1)) if power > 1 else (within, ONE)
         at = {x.expr: start + width * place}
 
         def on_axis(c: Expr) -> Expr:
             own = [panel.place_of(c) for panel in panels]
-            units = [apply(Op.SQRT, p) for p in own] if edges.any_singular else own
+            units = [p ** (1 / power) for p in own] if power > 1 else own
             place = steps[0] + units[0]
             for step, unit, inside in zip(steps[1:], units[1:], own[1:], strict=True):
                 place = where((inside >= 0) & (inside <= 1), step + unit, place)
