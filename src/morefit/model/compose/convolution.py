@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
+from morefit.model.template_sums import integral_over_template
 from morefit.text.arguments import in_sentences
 
 Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
@@ -174,9 +175,29 @@ class Convolved(Pdf):
     def density(self) -> Expr:
         if (pieces := self.pieces_of_source()) is not None:
             return self.by_cells(self.x.expr, pieces)
+        if self.over_template is not None:
+            return self.over_template
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
+
+    @cached_property
+    def over_template(self) -> Expr | None:
+        """The density as a sum over points of a template, with any resolution; None if the source is none."""
+        pieces = self.source.pieces()
+        if pieces is None or self.given or self.truth != (self.x.low, self.x.high):
+            return None
+        x, d = self.x.expr, self.difference
+
+        def resolution(t: Expr) -> Expr:
+            return where((x - t < d.low) | (x - t > d.high), ZERO, self.smear(x - t))
+
+        def inside(t: Expr) -> Expr:
+            return self.smear(x - t)
+
+        width = self.x.high - self.x.low
+        function = inside if d.low <= -width and d.high >= width else resolution
+        return integral_over_template(function, self.true_value, pieces, self.parameters, [self.x])
 
     def pieces_of_source(self) -> Pieces | None:
         """Return the cells of a template and their polynomials, if it is one and the resolution is made of Gaussians."""
@@ -208,17 +229,35 @@ class Convolved(Pdf):
             total = summed_up(pieces, self.x.high - self.difference.low)
             return self.by_cells(high, total) - self.by_cells(low, total)
         if low.op is high.op is Op.CONST:  # one integral for all events
-            known = self.smeared_area(low, high)
-            return None if known is None else integral_over(known[0], [known[1]], self.parameters)
+            return self.seen_between(low, high, ())
         # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
         end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
-        known = self.smeared_area(const(self.x.low), end.expr)
-        if known is None:
+        below = self.seen_between(const(self.x.low), end.expr, (end,))
+        if below is None:
             return None
-        below = integral_over(known[0], [known[1]], self.parameters, given=[end])
         # where nothing is below, panels are empty and the order of their edges is not known
         below_low = where(low <= self.x.low, ZERO, substitute(below, {end.expr: low}))
         return substitute(below, {end.expr: high}) - below_low
+
+    @lru_cache(maxsize=64)  # noqa: B019 (densities are few, and refer to nothing large)
+    def seen_between(self, low: Expr, high: Expr, given: tuple[Observable, ...]) -> Expr | None:
+        """Return the integral over an interval whose ends are numbers or observables, if it is one over true values."""
+        if self.over_template is not None:
+            pieces, t = self.source.pieces(), self.true_value
+            assert pieces is not None
+            ends = self.differences(low - t, high - t)
+            if (area := self.resolution.integral_between(*ends)) is not None:
+                total = integral_over_template(
+                    lambda at: substitute(area, {t.expr: at}), t, pieces, self.parameters, given
+                )
+                if total is not None:
+                    return total
+        known = self.smeared_area(low, high)
+        return None if known is None else integral_over(known[0], [known[1]], self.parameters, given=given)
+
+    def differences(self, *ends: Expr) -> tuple[Expr, ...]:
+        """Return differences of measured and true values inside of their range."""
+        return tuple(Op.MIN(Op.MAX(end, self.difference.low), self.difference.high) for end in ends)
 
     def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
@@ -226,8 +265,7 @@ class Convolved(Pdf):
         area = self.source.integral_between(*self.true_ends(low - d, high - d))
         if area is not None:
             return self.smear(d.expr) * area, d
-        ends = (Op.MIN(Op.MAX(end - t, d.low), d.high) for end in (low, high))
-        area = self.resolution.integral_between(*ends)
+        area = self.resolution.integral_between(*self.differences(low - t, high - t))
         return None if area is None else (self.true_density(t.expr) * area, t)
 
     def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
@@ -249,7 +287,8 @@ class Convolved(Pdf):
         if self.given:  # each row must be accepted equally often
             return recipes.single(self)
         t, d = self.true_value, self.difference
-        true = Density(self.true_density(t.expr), t)
+        whole = (t.low, t.high) == (self.x.low, self.x.high) and self.source.pieces() is not None
+        true = self.source if whole else Density(self.true_density(t.expr), t)
         own = self.resolution.observables[0] is d
         return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
 
