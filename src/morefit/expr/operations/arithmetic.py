@@ -80,7 +80,8 @@ class Choices:
         traits=Trait.ODD,
     )
     FIXED = Operation(  # a number as it is, in what does not depend on it: a point between two parts of an integral
-        rank=121,
+        rank=150,
+        price=1,
         numpy=lambda x: x,
         partials=lambda x: (0,),
         latex=Prefix(r"\operatorname{fixed}"),

@@ -18,7 +18,7 @@ from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.counts import counted_in
 from morefit.model.density import Density
-from morefit.model.integrate import integral_over
+from morefit.model.integrate import integral_over, moving_edges
 from morefit.model.observable import Observable, check_number
 from morefit.model.parameter import Parameter
 from morefit.model.parts import check_known
@@ -30,6 +30,9 @@ from morefit.model.shapes.gaussian import Gaussian
 from morefit.model.template_sums import integral_over_template
 from morefit.text.arguments import in_sentences
 
+MANY_MORE = (
+    3  # edges of an integral over differences than of one over true values: the latter is cheaper then
+)
 Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 
@@ -252,21 +255,32 @@ class Convolved(Pdf):
                 )
                 if total is not None:
                     return total
-        known = self.smeared_area(low, high)
+        known = self.smeared_area(low, high, given)
         return None if known is None else integral_over(known[0], [known[1]], self.parameters, given=given)
 
     def differences(self, *ends: Expr) -> tuple[Expr, ...]:
         """Return differences of measured and true values inside of their range."""
         return tuple(Op.MIN(Op.MAX(end, self.difference.low), self.difference.high) for end in ends)
 
-    def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
-        """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
+    def smeared_area(
+        self, low: Expr, high: Expr, given: tuple[Observable, ...] = ()
+    ) -> tuple[Expr, Observable] | None:
+        """Return what the integral over an interval is one integral of, and over what, if there is a formula.
+
+        Of two, it is the one over differences, unless that has many more edges that move.
+        """
         d, t = self.difference, self.true_value
-        area = self.source.integral_between(*self.true_ends(low - d, high - d))
-        if area is not None:
-            return self.smear(d.expr) * area, d
-        area = self.resolution.integral_between(*self.differences(low - t, high - t))
-        return None if area is None else (self.true_density(t.expr) * area, t)
+        known: list[tuple[Expr, Observable]] = []
+        true = self.source.integral_between(*self.true_ends(low - d, high - d))
+        if true is not None:
+            known.append((self.smear(d.expr) * true, d))
+        seen = self.resolution.integral_between(*self.differences(low - t, high - t))
+        if seen is not None:
+            known.append((self.true_density(t.expr) * seen, t))
+        if len(known) == 2:
+            first, other = (len(moving_edges(*one, self.parameters, given)) for one in known)
+            return known[first > MANY_MORE + other]
+        return known[0] if known else None
 
     def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Return the ends of an interval of true values, without those that do not occur."""

@@ -188,6 +188,13 @@ def singular_ends(density: Expr, x: Observable, others: Sequence[Observable] = (
     return [end for end, singular in ends.items() if singular]
 
 
+def moving_edges(
+    density: Expr, x: Observable, parameters: Sequence[Parameter], given: Sequence[Observable]
+) -> list[Expr]:
+    """Return the edges of a density along an observable that move with parameters or with observables that are given."""
+    return Edges(x, density, set(), sample_points((x, *given), parameters)).moving
+
+
 def on_ranges(density: Expr, observables: Sequence[Observable]) -> Expr:
     """Return a density of observables that may have other ranges than it knows, but the same names."""
     by_name = {o.name: o.expr for o in observables}
