@@ -190,6 +190,7 @@ MEANING = {
     Op.NOT_EQUAL: lambda x, y: mpmath.mpf(x != y),
     Op.WHERE: lambda c, x, y: x if c != 0 else y,
     Op.NAMED: lambda x: x,
+    Op.FIXED: lambda x: x,
 }
 
 

@@ -14,7 +14,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.adapt import adapt
-from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_of_sums
+from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_in_boxes, zeros_of_sums
 from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
@@ -330,11 +330,20 @@ class FollowedIntegral:
         places = [p for row in rows for p in places_at(subject, domain, self.integral.values(row))]
         points = domain.points + self.shared.more_points
         adapted = adapt(
-            domain, lambda boxes: measure(boxes, slice(last, last + 1)), np.array(places), points=points
+            domain,
+            lambda boxes: measure(boxes, slice(last, last + 1)),
+            np.array(places),
+            points=points,
+            search=lambda boxes: zeros_in_boxes(
+                self.integral.integrand, boxes, self.integral.values(rows[0])
+            ),
         )
         max_boxes = 2 * len(adapted.boxes) + MORE_BOXES[len(domain.axes)]
         finer = refine(
-            lambda boxes: measure(boxes, slice(0, last + 1)), adapted.boxes, DERIVATIVES, max_boxes
+            lambda boxes: measure(boxes, slice(0, last + 1)),
+            adapted.boxes,
+            DERIVATIVES,
+            max_boxes,
         )
         best = finer if finer.error < np.inf else adapted  # smaller boxes may have nodes on top of a pole
         return Adapted(best.boxes, adapted.error, best.totals)

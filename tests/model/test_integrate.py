@@ -1,9 +1,11 @@
 """Integrals are found term by term and cost nothing per event, or are done numerically to what is promised."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import integrate as scipy_integrate
-from scipy.special import erf
+from scipy.special import erf, ndtr
 
 import morefit as mf
 from morefit.expr import Op, evaluate, leaves, toposort
@@ -267,3 +269,29 @@ def test_issue_a_condition_that_is_zero_over_a_piece_has_the_ends_of_it():
     condition = np.exp(-0.5 * (x.expr - 3.0) ** 2) * (x.expr - 3.0)
     zeros = sorted(z.number for z in scan(condition, x.expr, x.low, x.high))
     np.testing.assert_allclose(zeros, [-100.0, 3 - 38.6, 3.0, 3 + 38.6, 100.0], atol=0.1)
+
+
+def bell(t):
+    return np.exp(-0.5 * t**2)
+
+
+def test_ridges_across_the_axes_are_seen_along_their_whole_length():
+    # this used to be 0.7 % off, in silence, as boxes met the ridge between their nodes
+    x, y, w = mf.Observable("x", -1, 1), mf.Observable("y", -1, 1), 1e-3
+    model = mf.Density(bell((y - x**2) / w) * bell(x / 0.5), [x, y])
+    nodes, weights = np.polynomial.legendre.leggauss(2000)
+    ends = [ndtr((end - nodes**2) / w) for end in (-1, 1)]
+    area = np.sum(weights * bell(nodes / 0.5) * w * math.sqrt(2 * math.pi) * (ends[1] - ends[0]))
+    assert model.pdf({"x": [0.3], "y": [0.09]}) == pytest.approx(bell(0.6) / area, rel=1e-7)
+
+
+def test_ridges_that_no_formula_gives_are_seen():
+    # this used to be 6 % off, in silence
+    x, y, w = mf.Observable("x", -1, 1), mf.Observable("y", -1, 1), 1e-4
+    model = mf.Density(bell((y + 0.3 * y**5 + 0.3 * x**5 - 0.37 * x) / w) * bell((x - 0.41) / 0.05), [x, y])
+    nodes = np.linspace(-0.1, 0.9, 4001)
+    top = np.zeros_like(nodes)
+    for _ in range(20):
+        top -= (top + 0.3 * (top**5 + nodes**5) - 0.37 * nodes) / (1 + 1.5 * top**4)
+    area = np.trapezoid(bell((nodes - 0.41) / 0.05) * w * math.sqrt(2 * math.pi) / (1 + 1.5 * top**4), nodes)
+    assert evaluate(model.integral(), {}) == pytest.approx(area, rel=1e-7)  # a curved ridge: to w squared

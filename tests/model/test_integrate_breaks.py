@@ -9,7 +9,7 @@ from morefit.model.integrate.edges import zeros_of_kinks
 
 ARGUMENTS = (column("x"), column("y"), column("z"))
 # steps of a floor are solved for apart, a lookup is at a floor or a cell, and two numbers are equal at single points
-APART = {Op.FLOOR, Op.LOOKUP, Op.CELL, Op.EQUAL, Op.NOT_EQUAL}
+APART = {Op.FIXED, Op.FLOOR, Op.LOOKUP, Op.CELL, Op.EQUAL, Op.NOT_EQUAL}
 
 
 def has_no_slope(op):

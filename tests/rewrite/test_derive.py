@@ -91,7 +91,8 @@ def numeric(expr, values, *names):
 
 def cases():
     for op in (*(op for op in OPERATIONS if op.partials), Op.MIN, Op.MAX):
-        if op in (Op.LOOKUP, Op.CELL) or op in NOT_BY_ALL:  # needs a table, or has tests of its own
+        # needs a table, is taken for a number, or has tests of its own
+        if op in (Op.LOOKUP, Op.CELL, Op.FIXED) or op in NOT_BY_ALL:
             continue
         if op.arity == 1:
             for number in PLACES.get(op, (0.3, -1.2)):

@@ -31,7 +31,7 @@ from morefit.expr.node import (
     to_expr,
     truth,
 )
-from morefit.expr.node_rule import NodeRule, NodeSymbol, TermRule
+from morefit.expr.node_rule import NodeRule, NodeSymbol, TemplateRule, TermRule
 from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
@@ -91,6 +91,7 @@ __all__ = [
     "Quantity",
     "Symbol",
     "Table",
+    "TemplateRule",
     "TermRule",
     "Trait",
     "add_all",

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.expr.quadrature import MAX_BOXES, TOLERANCE, Adapted, Boxes, Domain, Measure, refine
 
+Search = Callable[
+    [Boxes], Array
+]  # a point in each box (boxes, axes) where there may be a ridge, nan where none may be
+
 MAX_GROWTH = 4  # times the boxes to begin with: an axis may have many edges
 MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
 # of the map that takes an integrable singularity away from the low end of an axis
@@ -23,16 +27,28 @@ SHARE = {1: 1.5, 2: 2.0, 3: 2.0}
 LEAST_SHARE, SMOOTH = 1.001, 2.0
 DIGITS = 12  # of a place in the unit cube: places that differ by less are one
 DEPTH = 20  # halvings around a place where a narrow peak may hide
+RIDGE_SHARE = {
+    2: 16.0,
+    3: 48.0,
+}  # of the height of a ridge in the mean height of a box that resolves it, at most
+LEAST_RIDGE = 1e-7  # of the integral: a box that is lower in all its volume need not be looked at
+POINT = 1e-6  # of a box, that counts as a point
 MAX_PLACES = {1: 400, 2: 24, 3: 12}  # at which peaks are looked for
 
 
 @np.errstate(all="ignore")
 def adapt(
-    domain: Domain, measure: Measure, places: Array, tolerance: float = TOLERANCE, points: int = 0
+    domain: Domain,
+    measure: Measure,
+    places: Array,
+    tolerance: float = TOLERANCE,
+    points: int = 0,
+    *,
+    search: Search,
 ) -> Adapted:
     """Find boxes for an integrand; ``places`` (points, axes) are where a narrow peak may hide, on the axes' ranges.
 
-    The fewest boxes win among powers of the map at the low end.
+    The fewest boxes win among powers of the map at the low end. ``search`` finds points of boxes where there may be a ridge.
     """
     singular = any(axis.singular for axis in domain.axes)
     tried: list[Adapted] = []
@@ -48,7 +64,7 @@ def adapt(
     inside = to_cube(domain, with_edges(domain, places), best.boxes.power)
     for place in inside[hiding(measure, best, inside, tolerance)] if len(inside) else ():
         best = look_closer(measure, best, place, tolerance)
-    return best
+    return best if len(domain.axes) == 1 else cut_at_ridges(measure, best, search, tolerance, max_boxes)
 
 
 def check_ends(measure: Measure, adapted: Adapted, tolerance: float, max_boxes: int) -> Adapted:
@@ -118,6 +134,50 @@ def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) 
     if axes == 1:  # a step next to an edge leaves a box less than its share
         more |= (smaller * share < fair) & (fair > tolerance * np.abs(adapted.totals))
     return np.asarray(more.any(axis=(1, 2)) | ~np.isfinite(shares).all(axis=(1, 2)))
+
+
+def cut_at_ridges(
+    measure: Measure, adapted: Adapted, search: Search, tolerance: float, max_boxes: int
+) -> Adapted:
+    """Cut boxes of several dimensions that a ridge crosses between their nodes, until none is left."""
+    boxes, error = adapted.boxes, adapted.error
+    sizes, totals = np.abs(adapted.totals), adapted.totals
+    done: list[Boxes] = []
+    for _ in range(DEPTH):
+        missed, missing = between_nodes(measure, boxes, search(boxes), sizes)
+        done.append(boxes.replaced(boxes.low[~missed], boxes.high[~missed]))
+        boxes = boxes.replaced(boxes.low[missed], boxes.high[missed])
+        if not missed.any() or sum(map(len, done)) + len(boxes) > max_boxes:
+            break
+        totals = totals - measure(boxes).sum(axis=0)
+        for axis in range(len(boxes.domain.axes)):
+            boxes = boxes.halved(np.full(len(boxes), axis))
+        finer = refine(measure, boxes, tolerance, max_boxes, sizes)
+        boxes, totals, error = finer.boxes, totals + finer.totals, max(error, finer.error)
+        sizes = np.maximum(sizes, np.abs(totals))
+    low, high = (np.concatenate([getattr(b, end) for b in (*done, boxes)]) for end in ("low", "high"))
+    return Adapted(boxes.replaced(low, high), max(error, missing), totals)
+
+
+def between_nodes(
+    measure: Measure, boxes: Boxes, places: Array, sizes: Array
+) -> tuple[NDArray[np.bool_], float]:
+    """Return which boxes have a density at a place, of each one, that is far above what their integral says.
+
+    Also return how much may be missing in them, relative to the sizes of the integrals.
+    """
+    rows, axes = np.flatnonzero(np.isfinite(places).all(axis=1)), places.shape[1]
+    missed = np.zeros(len(boxes), bool)
+    if not len(rows):
+        return missed, 0.0
+    low, high = boxes.low[rows], boxes.high[rows]
+    side = POINT * (high - low)
+    at_place = Boxes(boxes.domain, places[rows] - side, places[rows] + side, boxes.power, points=1)
+    heights = np.abs(measure(at_place)) * (2 * POINT) ** -axes  # times the volumes of the boxes
+    areas = np.abs(measure(boxes.replaced(low, high)))
+    above = (heights > RIDGE_SHARE[axes] * areas) & (heights > LEAST_RIDGE * sizes)
+    missed[rows] = above.any(axis=1)
+    return missed, float(np.max(np.sum(above * heights, axis=0) / (RIDGE_SHARE[axes] * sizes)))
 
 
 def contain(boxes: Boxes, places: Array) -> NDArray[np.bool_]:

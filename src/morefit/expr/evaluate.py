@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in
 # points of an axis, then of each piece with a change of sign, and the number of scans
 FIRST_SCAN, LATER_SCAN, SCANS = 513, 33, 5
 MAX_ZEROS = 100
+GRID = {2: 5, 3: 3}  # points in each direction of a box at which signs of sums are compared
+HALVINGS = 14  # of a piece with a change of sign, before a chord meets zero
 
 
 def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
@@ -121,7 +123,14 @@ def adapt_around(
 ) -> Adapted:
     """Find boxes for an integrand at some values, cut closely around some places."""
 
-    return adapt(domain, lambda boxes: areas(integrand[0], boxes, dict(values))[:, None], places, tolerance)
+    known = dict(values)
+    return adapt(
+        domain,
+        lambda boxes: areas(integrand[0], boxes, known)[:, None],
+        places,
+        tolerance,
+        search=lambda boxes: zeros_in_boxes(integrand[0], boxes, known),
+    )
 
 
 def areas(integrand: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
@@ -152,10 +161,65 @@ def places_at(integrand: Sequence[Expr], domain: Domain, values: Mapping[str, fl
     return np.concatenate([zeros_of_sums(integrand[0], domain.axes[0], values)[:, None], places])
 
 
+def zeros_in_boxes(body: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
+    """Return a point of each box (boxes, axes) where a sum in a formula is zero, if one changes its sign there; nan if none does.
+
+    Of all such points on the lines of a grid, it is the one where the formula is largest.
+    """
+    domain, axes = boxes.domain, len(boxes.domain.axes)
+    best, heights = np.full(boxes.low.shape, np.nan), np.full(len(boxes), -np.inf)
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, GRID[axes])] * axes, indexing="ij"), axis=-1)
+    shape, widths = grid.shape[:-1], boxes.high - boxes.low
+    inside = boxes.low[:, None] + widths[:, None] * grid.reshape(-1, axes)
+    for one in sums_along(body, domain.names) if domain.places or domain.hidden else ():
+        numbers = at_points(one, boxes, inside, values).reshape(len(boxes), *shape)
+        for axis in range(axes):
+            first, last = (np.moveaxis(numbers, 1 + axis, 1)[:, end] for end in (slice(-1), slice(1, None)))
+            changes = np.moveaxis(first * last < 0, 1, 1 + axis)
+            rows, *cell = np.nonzero(changes)
+            low = boxes.low[rows] + widths[rows] * np.stack(cell, axis=1) / (GRID[axes] - 1)
+            step = np.zeros_like(low)
+            step[:, axis] = widths[rows, axis] / (GRID[axes] - 1)
+            points = crossing(partial(at_points, one, boxes, values=values), low, low + step)
+            height = np.nan_to_num(np.abs(at_points(body, boxes, points, values)))
+            order = np.argsort(height, kind="stable")  # the last one of a box stays
+            order = order[height[order] > heights[rows[order]]]
+            best[rows[order]], heights[rows[order]] = points[order], height[order]
+    return best
+
+
+def crossing(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Return where a function is zero between two points with different signs, for each row of them."""
+    if not len(low):
+        return low
+    sign = np.sign(function(low))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        before = (np.sign(function(middle)) == sign)[:, None]
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    first, last = function(low)[:, None], function(high)[:, None]
+    return np.asarray(low + (high - low) * np.where(first != last, first / (first - last), 0.5))
+
+
+def at_points(expr: Expr, boxes: Boxes, points: Array, values: Mapping[str, float]) -> Array:
+    """Evaluate an expression at points of the unit cube, whose last axis has their coordinates."""
+    columns = {}
+    for k, axis in enumerate(boxes.domain.axes):
+        power = boxes.power if axis.singular else 1
+        columns[axis.name] = axis.low + (axis.high - axis.low) * points[..., k] ** power
+    return np.array(np.broadcast_to(evaluate(expr, {**values, **columns}), points.shape[:-1]), np.float64)
+
+
+def sums_along(body: Expr, names: Iterable[str]) -> tuple[Expr, ...]:
+    """Return the sums in a formula that depend on some columns."""
+    within = [n for n in toposort(body, enter_integrals=False, enter_sums=False) if n.op is Op.ADD]
+    known = set(names)
+    return tuple(n for n in within if any(leaf.name in known for leaf in leaves(Op.COLUMN, n)))
+
+
 def zeros_of_sums(body: Expr, axis: Axis, values: Mapping[str, float]) -> Array:
     """Return where sums in a formula change their sign along an axis, closely enough to see a narrow peak there."""
-    within = [n for n in toposort(body, enter_integrals=False, enter_sums=False) if n.op is Op.ADD]
-    sums = tuple(n for n in within if any(leaf.name == axis.name for leaf in leaves(Op.COLUMN, n)))
+    sums = sums_along(body, [axis.name])
     low, high = np.full((len(sums), 1), axis.low), np.full((len(sums), 1), axis.high)
     which = np.arange(len(sums))
     for points in (FIRST_SCAN, *(LATER_SCAN,) * SCANS):

@@ -173,6 +173,13 @@ def cells_for(x: Array, logs: Logs, full: Array, first: int = FIRST_CELLS) -> in
     return None
 
 
+def varying(log_density: Expr) -> Expr:
+    """Return a log density without the terms that are the same for all events, such as the logarithm of an integral."""
+    terms = log_density.args if log_density.op is Op.ADD else (log_density,)
+    own = [term for term in terms if leaves(Op.COLUMN, term)]
+    return add_all(*own) if len(own) > 1 else own[0]
+
+
 def split_slow(log_density: Expr) -> tuple[dict[str, Expr], Expr]:
     """Return the terms with integrals for each event that depend on one observable, by its name, and the rest."""
     slow: dict[str, list[Expr]] = {}

@@ -23,7 +23,7 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import Evaluation
-from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow
+from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow, varying
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
@@ -184,7 +184,7 @@ class EventSums(Term):
         (name,) = self.data.names
         if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} != {name}:
             return None
-        return self.nodes_for(self.model.summed, name)
+        return self.nodes_for(varying(self.model.summed), name)
 
     @cached_property
     def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:

@@ -79,6 +79,14 @@ class Choices:
         c="({0} > 0) ? 1.0 : ({0} < 0) ? -1.0 : {0}",
         traits=Trait.ODD,
     )
+    FIXED = Operation(  # a number as it is, in what does not depend on it: a point between two parts of an integral
+        rank=150,
+        price=1,
+        numpy=lambda x: x,
+        partials=lambda x: (0,),
+        latex=Prefix(r"\operatorname{fixed}"),
+        spelled=lambda x: x,
+    )
     MIN = Operation(  # a NaN wins, as in numpy
         rank=34,
         arity=2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.counts import counted_in
 from morefit.model.density import Density
-from morefit.model.integrate import integral_over
+from morefit.model.integrate import integral_over, moving_edges
 from morefit.model.observable import Observable, check_number
 from morefit.model.parameter import Parameter
 from morefit.model.parts import check_known
@@ -27,8 +27,12 @@ from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
+from morefit.model.template_sums import integral_over_template
 from morefit.text.arguments import in_sentences
 
+MANY_MORE = (
+    3  # edges of an integral over differences than of one over true values: the latter is cheaper then
+)
 Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 
@@ -174,9 +178,29 @@ class Convolved(Pdf):
     def density(self) -> Expr:
         if (pieces := self.pieces_of_source()) is not None:
             return self.by_cells(self.x.expr, pieces)
+        if self.over_template is not None:
+            return self.over_template
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
+
+    @cached_property
+    def over_template(self) -> Expr | None:
+        """The density as a sum over points of a template, with any resolution; None if the source is none."""
+        pieces = self.source.pieces()
+        if pieces is None or self.given or self.truth != (self.x.low, self.x.high):
+            return None
+        x, d = self.x.expr, self.difference
+
+        def resolution(t: Expr) -> Expr:
+            return where((x - t < d.low) | (x - t > d.high), ZERO, self.smear(x - t))
+
+        def inside(t: Expr) -> Expr:
+            return self.smear(x - t)
+
+        width = self.x.high - self.x.low
+        function = inside if d.low <= -width and d.high >= width else resolution
+        return integral_over_template(function, self.true_value, pieces, self.parameters, [self.x])
 
     def pieces_of_source(self) -> Pieces | None:
         """Return the cells of a template and their polynomials, if it is one and the resolution is made of Gaussians."""
@@ -208,28 +232,29 @@ class Convolved(Pdf):
             total = summed_up(pieces, self.x.high - self.difference.low)
             return self.by_cells(high, total) - self.by_cells(low, total)
         if low.op is high.op is Op.CONST:  # one integral for all events
-            known = self.smeared_area(low, high)
-            return None if known is None else integral_over(known[0], [known[1]], self.parameters)
+            return self.seen_between(low, high, ())
         # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
         end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
-        known = self.smeared_area(const(self.x.low), end.expr)
-        if known is None:
-            return None
-        if known[1] is self.difference:
-            below, start = integral_over(known[0], [known[1]], self.parameters, given=[end]), ZERO
-        else:
-            below = self.area_by_parts(end)
+        below, start = self.area_by_parts(end), ZERO
+        if below is not None:
             start = substitute(below, {end.expr: const(self.x.low)})
+        elif (below := self.seen_between(const(self.x.low), end.expr, (end,))) is None:
+            return None
         # at the low end panels are empty, and the order of their edges is not known
         below_low = where(low <= self.x.low, start, substitute(below, {end.expr: low}))
         return substitute(below, {end.expr: high}) - below_low
 
-    def area_by_parts(self, end: Observable) -> Expr:
+    def area_by_parts(self, end: Observable) -> Expr | None:
         """Return the integral up to an end, up to a constant, by what the resolution has below each difference.
+
+        None if there is no formula for that, or there is one for the true density.
 
         Its kinks do not move with the end then, which matters if it is a table and has many. Of what lies outside of
         the range, the smaller part is counted, as it cancels.
         """
+        low, high = self.true_ends(self.x.low - self.difference.expr, end - self.difference.expr)
+        if self.over_template is not None or self.source.integral_between(low, high) is not None:
+            return None
         d, true, place = self.difference, self.true_value, Observable.interned("place", 0.0, 1.0, "")
         starts = {p.name: p.start for p in self.parameters}
         at_low, at_high = (
@@ -239,8 +264,8 @@ class Convolved(Pdf):
         between = self.resolution.integral_between
         share = between(d.expr, const(d.high)) if falls else between(const(d.low), d.expr)
         whole = between(const(d.low), const(d.high))
-        assert share is not None
-        assert whole is not None
+        if share is None or whole is None:
+            return None
         near = self.true_density(end - d) * share
         width = self.x.high - end if falls else end - self.x.low
         others = self.x.high - d.low - width * place if falls else self.x.low - d.high + width * place
@@ -250,15 +275,45 @@ class Convolved(Pdf):
         ]
         return (-1 if falls else 1) * (sums[0] + whole * sums[1])
 
-    def smeared_area(self, low: Expr, high: Expr) -> tuple[Expr, Observable] | None:
-        """Return what the integral over an interval is one integral of, and over what, if there is a formula."""
+    @lru_cache(maxsize=64)  # noqa: B019 (densities are few, and refer to nothing large)
+    def seen_between(self, low: Expr, high: Expr, given: tuple[Observable, ...]) -> Expr | None:
+        """Return the integral over an interval whose ends are numbers or observables, if it is one over true values."""
+        if self.over_template is not None:
+            pieces, t = self.source.pieces(), self.true_value
+            assert pieces is not None
+            ends = self.differences(low - t, high - t)
+            if (area := self.resolution.integral_between(*ends)) is not None:
+                total = integral_over_template(
+                    lambda at: substitute(area, {t.expr: at}), t, pieces, self.parameters, given
+                )
+                if total is not None:
+                    return total
+        known = self.smeared_area(low, high, given)
+        return None if known is None else integral_over(known[0], [known[1]], self.parameters, given=given)
+
+    def differences(self, *ends: Expr) -> tuple[Expr, ...]:
+        """Return differences of measured and true values inside of their range."""
+        return tuple(Op.MIN(Op.MAX(end, self.difference.low), self.difference.high) for end in ends)
+
+    def smeared_area(
+        self, low: Expr, high: Expr, given: tuple[Observable, ...] = ()
+    ) -> tuple[Expr, Observable] | None:
+        """Return what the integral over an interval is one integral of, and over what, if there is a formula.
+
+        Of two, it is the one over differences, unless that has many more edges that move.
+        """
         d, t = self.difference, self.true_value
-        area = self.source.integral_between(*self.true_ends(low - d, high - d))
-        if area is not None:
-            return self.smear(d.expr) * area, d
-        ends = (Op.MIN(Op.MAX(end - t, d.low), d.high) for end in (low, high))
-        area = self.resolution.integral_between(*ends)
-        return None if area is None else (self.true_density(t.expr) * area, t)
+        known: list[tuple[Expr, Observable]] = []
+        true = self.source.integral_between(*self.true_ends(low - d, high - d))
+        if true is not None:
+            known.append((self.smear(d.expr) * true, d))
+        seen = self.resolution.integral_between(*self.differences(low - t, high - t))
+        if seen is not None:
+            known.append((self.true_density(t.expr) * seen, t))
+        if len(known) == 2:
+            first, other = (len(moving_edges(*one, self.parameters, given)) for one in known)
+            return known[first > MANY_MORE + other]
+        return known[0] if known else None
 
     def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         """Return the ends of an interval of true values, without those that do not occur."""
@@ -279,7 +334,8 @@ class Convolved(Pdf):
         if self.given:  # each row must be accepted equally often
             return recipes.single(self)
         t, d = self.true_value, self.difference
-        true = Density(self.true_density(t.expr), t)
+        whole = (t.low, t.high) == (self.x.low, self.x.high) and self.source.pieces() is not None
+        true = self.source if whole else Density(self.true_density(t.expr), t)
         own = self.resolution.observables[0] is d
         return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
 

@@ -12,17 +12,26 @@ from morefit.model.integrate.cube import (
     integral_over_box,
     integral_over_boxes,
     integral_to_check,
+    moving_edges,
     plain_integral,
+    sample_points,
     singular_ends,
 )
 from morefit.model.integrate.edges import find_breaks
-from morefit.model.integrate.per_event import integral_per_event, rule_error
+from morefit.model.integrate.per_event import (
+    check_points,
+    integral_per_event,
+    missed,
+    relative_error,
+    rule_error,
+)
 from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 __all__ = [
     "by_terms",
+    "check_points",
     "find_breaks",
     "grouped",
     "integral_out",
@@ -32,8 +41,12 @@ __all__ = [
     "integral_over_box",
     "integral_to_check",
     "integrate_box",
+    "missed",
+    "moving_edges",
     "plain_integral",
+    "relative_error",
     "rule_error",
+    "sample_points",
     "separate",
     "singular_ends",
 ]

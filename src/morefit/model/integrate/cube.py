@@ -23,7 +23,6 @@ from morefit.expr import (
     Expr,
     Op,
     add_all,
-    apply,
     column,
     const,
     evaluate,
@@ -36,7 +35,16 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Axis, Domain
 from morefit.model.integrate.edges import base_of_root, zeros_of_kinks
-from morefit.model.integrate.panels import AT_ENDS, AT_START, SAMPLES, Edges, Panel, Points, is_always_finite
+from morefit.model.integrate.panels import (
+    AT_ENDS,
+    AT_RIDGE,
+    AT_START,
+    SAMPLES,
+    Edges,
+    Panel,
+    Points,
+    is_always_finite,
+)
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -181,6 +189,13 @@ def singular_ends(density: Expr, x: Observable, others: Sequence[Observable] = (
     return [end for end, singular in ends.items() if singular]
 
 
+def moving_edges(
+    density: Expr, x: Observable, parameters: Sequence[Parameter], given: Sequence[Observable]
+) -> list[Expr]:
+    """Return the edges of a density along an observable that move with parameters or with observables that are given."""
+    return Edges(x, density, set(), sample_points((x, *given), parameters)).moving
+
+
 def on_ranges(density: Expr, observables: Sequence[Observable]) -> Expr:
     """Return a density of observables that may have other ranges than it knows, but the same names."""
     by_name = {o.name: o.expr for o in observables}
@@ -224,6 +239,7 @@ class Cube:
     hidden: bool = False  # whether there may be peaks at other places
     unsolved: list[Expr] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)  # conditions of parameters for the body to be right
+    ridged: bool = False  # whether edges of the last axis run along ridges
     poles: bool = False  # whether the density itself may have infinite derivatives
 
     def __post_init__(self) -> None:
@@ -236,6 +252,12 @@ class Cube:
         number = self.dimensions - 1 - len(self.axes)
         name = f"u {number}"
         edges = Edges(x, self.body, self.mapped, self.points)
+        if number > 0:
+            ends = {column(axis.name): axis.edges for axis in self.axes}
+            edges.cut_along_ridges(self.body, {u: ends[u] for u in self.mapped})
+        if self.ridged:
+            edges.crowd()
+        self.ridged = edges.power == AT_RIDGE
         panels = edges.panels(self.dimensions == 1)
         self.hidden |= edges.hidden
         poles = edges.any_singular and (self.poles or self.dimensions == 1)
@@ -264,7 +286,8 @@ class Cube:
     def join(self, x: Observable, edges: Edges, panels: Sequence[Panel]) -> None:
         """Map the next observable by one axis for all panels, each as long as the others: there is one copy of the density.
 
-        Nodes are squares next to a singular end, where an edge of another observable ends as a root.
+        Nodes are squares next to a singular end, where an edge of another observable ends as a root, and fourth powers next to a
+        ridge.
         """
         number = self.dimensions - 1 - len(self.axes)
         name, count = f"u {number}", len(panels)
@@ -275,12 +298,13 @@ class Cube:
             for parts in ([p.start for p in panels], [p.end - p.start for p in panels], steps)
         )
         within = u - below
-        place, slope = (within**2, 2 * within) if edges.any_singular else (within, ONE)
+        power = edges.power if edges.any_singular else 1
+        place, slope = (within**power, power * within ** (power - 1)) if power > 1 else (within, ONE)
         at = {x.expr: start + width * place}
 
         def on_axis(c: Expr) -> Expr:
             own = [panel.place_of(c) for panel in panels]
-            units = [apply(Op.SQRT, p) for p in own] if edges.any_singular else own
+            units = [p ** (1 / power) for p in own] if power > 1 else own
             place = steps[0] + units[0]
             for step, unit, inside in zip(steps[1:], units[1:], own[1:], strict=True):
                 place = where((inside >= 0) & (inside <= 1), step + unit, place)

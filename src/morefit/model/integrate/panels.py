@@ -11,7 +11,19 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
-from morefit.expr import COMPARISONS, ZERO, Expr, Op, apply, const, evaluate, leaves, toposort, where
+from morefit.expr import (
+    COMPARISONS,
+    ZERO,
+    Expr,
+    Op,
+    apply,
+    const,
+    evaluate,
+    leaves,
+    substitute,
+    toposort,
+    where,
+)
 from morefit.model.integrate.edges import HUGE, base_of_root, find_breaks, find_centres
 from morefit.model.integrate.tidy import difference, number_and_rest
 from morefit.model.observable import Observable
@@ -20,6 +32,12 @@ SAMPLES = 1000  # values of parameters at which edges are compared,
 AT_START = 10  # number of these that are the start values,
 AT_ENDS = 300  # up to this one they are limits or start values
 MAX_CENTRES = 200  # of a formula that are places where a peak may hide
+AT_ROOT, AT_RIDGE = 2, 4  # powers of distances from edges where another one ends as a root, and from ridges
+MAX_RIDGES = 4  # of a density of several observables, along which panels are cut
+RIDGE = 1 / 32  # of a range: what changes inside of that is narrow,
+CLOSE = 1e-3  # of a range: two edges that differ by less are one ridge
+NEAR = 1e-4  # of an axis: the least distance from an edge at which that is looked at
+LEAST_RIDGE = 1e-6  # if it changes by this part of the largest value
 # operations that make no peak, however large their arguments are
 PEAKLESS = (
     COMPARISONS
@@ -81,6 +99,7 @@ class Edges:
         self.undecided = frozenset(breaks.unsolved)  # conditions that may change inside a panel
         # what no parameter moves needs no derivatives: boxes are cut closely enough there
         self.unsolved = [z for z in breaks.unsolved if leaves(Op.SCALAR, z)]
+        self.power = AT_ROOT  # of the distance from a singular edge that nodes are spread by
         self.hidden = False  # whether there may be peaks that no centre points at
         self.peaks, self.centres = ([], []) if is_peakless(body) else self.find_places(body, inner)
         singular = {e: v for e, v in self.distinct(breaks.singular).items() if self.is_inside(v)}
@@ -129,6 +148,55 @@ class Edges:
             elif self.x.low < values[0] < self.x.high:
                 self.fixed[float(values[0])] = True
         self.fixed = dict(sorted(self.fixed.items()))
+
+    @np.errstate(all="ignore")
+    def cut_along_ridges(self, body: Expr, inner: Mapping[Expr, Sequence[float]]) -> None:
+        """Make edges of the points where a density changes fast and that move with outer observables: boxes follow a ridge then.
+
+        Nodes crowd there as at singular ends. ``inner`` has the columns of axes that are mapped already, with their edges: next to those, ridges along them lie.
+        """
+        rng = np.random.default_rng(0)
+        near = {
+            u.name: np.clip(rng.choice(edges, SAMPLES) + NEAR ** rng.uniform(0, 1, SAMPLES) * s, 0.0, 1.0)
+            for u, edges in inner.items()
+            for s in [rng.choice([-1.0, 1.0], SAMPLES)]
+        }
+        for centre in [c for c in self.centres if set(leaves(Op.COLUMN, c)) - inner.keys()][:MAX_RIDGES]:
+            values = np.asarray(evaluate(centre, self.points), np.float64)
+            if not any(self.are_close(e, values) for e in self.moving) and self.is_ridge(body, values, near):
+                # the density is smooth there: its integral does not depend on the edge
+                still = {leaf: Op.FIXED(leaf) for leaf in leaves(Op.SCALAR, centre)}
+                self.moving.append(substitute(centre, still))
+                self.crowd()
+
+    def crowd(self) -> None:
+        """Let nodes crowd at all edges, as next to ridges and where these cross or leave the range."""
+        self.singular |= set(self.moving)
+        self.fixed = dict.fromkeys(self.fixed, True)
+        self.power = AT_RIDGE
+
+    def are_close(self, edge: Expr, values: Array) -> bool:
+        """Return whether an edge is so close to values all over the range that boxes resolve what lies there."""
+        distance = np.abs(evaluate(edge, self.points) - values)
+        return not np.any(distance > CLOSE * (self.x.high - self.x.low))
+
+    def is_ridge(self, body: Expr, centre: Array, inner: Points) -> bool:
+        """Return whether a density has a narrow peak, valley or step at a point, wherever that lies in the range.
+
+        A smooth function changes with the distance or its square: less, by a factor or two, in an eighth of a distance.
+        """
+        low, high = self.x.low, self.x.high
+        far = RIDGE * (high - low)
+        inside = (low + far < centre) & (centre < high - far)
+        steps = np.array([0.0, far, -far, far / 8, -far / 8])[:, None]
+        heights = evaluate(body, {**self.points, **inner, self.x.name: centre + steps})
+        top, *sides = np.broadcast_to(heights, (len(steps), SAMPLES))[:, inside]
+        size = np.nanmax(np.abs([top, *sides]), initial=0.0)
+        bent, bent_near = (abs(2 * top - right - left) for right, left in (sides[:2], sides[2:]))
+        rise, rise_near = (abs(right - left) for right, left in (sides[:2], sides[2:]))
+        narrow = (bent_near > bent / 16) & (bent > LEAST_RIDGE * size)
+        steep = (rise_near > rise / 3) & (rise > LEAST_RIDGE * size)
+        return bool(np.any(narrow | steep))
 
     @property
     def any_singular(self) -> bool:
