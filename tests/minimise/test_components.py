@@ -5,7 +5,16 @@ import pytest
 
 from driven_fits import EVERYWHERE, evaluate, minimise, new_fit, quadratic
 from morefit.kernel.fit_layout import PLACES
-from morefit.minimise.components import FINE, SCALES, WIDTHS, best_place, place_of, places, scan
+from morefit.minimise.components import (
+    FINE,
+    SCALES,
+    WIDTHS,
+    best_place,
+    leave_out,
+    place_of,
+    places,
+    scan,
+)
 from morefit.minimise.newton_program import advance, begin_fit, end_attempt, returns
 from morefit.minimise.starts import (
     MIDDLE,
@@ -136,6 +145,27 @@ def test_what_is_left_without_a_component_takes_its_place():
     without = [x for x in points if x.min() == 0.0]
     np.testing.assert_allclose(without[:2], [[0.0, 10.0], [10.0, 0.0]])
     assert fit.value == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_mean_between_positive_limits_is_a_place_and_no_width():
+    """This used to be taken for a second width, and all places were one: bins with few counts, 3.5 % above Minuit's best."""
+    fit = new_fit([1.0, 5.0, 0.5], [AMOUNT, (2.0, 9.0), WIDTH])
+    fit.shape[:] = 0.0, 1.0, 1.0
+    np.testing.assert_allclose([place_of(fit, 1, k) for k in range(FINE)], np.linspace(2.35, 8.65, FINE))
+    assert len({place_of(fit, 2, k) for k in range(PLACES)}) == 2
+
+
+@pytest.mark.parametrize(("limits", "doubt", "scanned"), [
+    ((0.05, 20.0), 1.0, True), ((0.05, 20.0), 0.5, False), ((0.1, 2.0), 2.0, False),
+])  # fmt: skip
+def test_a_little_of_a_lifetime_is_looked_for_elsewhere_where_the_end_is_doubtful(limits, doubt, scanned):
+    """It used to be left where it was if there was more of it than half an error: 3.5 % of three lifetimes above Minuit's best."""
+    fit = new_fit([1.0, 1.0], [AMOUNT, limits], starts=STARTS)
+    fit.absent, fit.doubtful_end = 0.0, doubt
+    fit.end[:], fit.end_error[:] = [1.0, 1.0], [1.0, 0.1]
+    fit.best_hessian[:] = np.eye(2).ravel() * 100.0
+    leave_out(fit)
+    assert (fit.scan, fit.shapes) == ((2, 1) if scanned else (0, 0.5))
 
 
 def test_lifetimes_and_rates_are_scanned_by_factors():

@@ -141,7 +141,8 @@ def leave_out(fit: Fit) -> None:
     for j in range(len(fit.x)):
         fit.without[j] = fit.x[j]
     shapes = find_shape(fit)
-    if shapes == 0 or (shapes == 1 and little(fit, int(fit.absent)) > GONE):
+    doubtful = fit.doubtful_end >= 1.0 and places(fit) == SCALES
+    if shapes == 0 or (shapes == 1 and not doubtful and little(fit, int(fit.absent)) > GONE):
         fit.shapes = max(fit.shapes, 0.5 * shapes)
         next_amount(fit)
     else:
@@ -198,6 +199,15 @@ def is_width(fit: Fit, j: int, room: float) -> bool:
     return bool(fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j]))
 
 
+def is_scale(fit: Fit, j: int) -> bool:
+    """Return whether a parameter of a shape with several is a width; where all may be, the one that reaches farthest is a place."""
+    scale = False
+    for i in range(len(fit.x)):
+        if i != j and fit.shape[i] > 0.0:
+            scale = scale or not is_width(fit, i, SCALE) or fit.high[i] > fit.high[j]
+    return scale and is_width(fit, j, SCALE)
+
+
 def is_rate(fit: Fit, j: int) -> bool:
     """Return whether a parameter is negative, up to zero, as the slope of an exponential."""
     return bool(isfinite(fit.low[j]) and fit.low[j] < 0.0 and fit.high[j] == 0.0)
@@ -235,13 +245,13 @@ def place_of(fit: Fit, j: int, k: int) -> float:
         elif k == 2:
             width = fit.low[j] * ratio * fourth
         return float(width)
-    if is_width(fit, j, SCALE):
+    if is_scale(fit, j):
         return float(fit.low[j] * fourth * sqrt(fourth) if k < FINE else fit.low[j] * ratio * fourth)
     if not isfinite(fit.high[j] - fit.low[j]):
         return float(fit.end[j])
     before = 0
     for i in range(j):
-        if fit.shape[i] > 0.0 and not is_width(fit, i, SCALE):
+        if fit.shape[i] > 0.0 and not is_scale(fit, i):
             before += 1
     part = (k + 0.5) / FINE if k < FINE else (k - FINE + 0.5) / (PLACES - FINE)
     if before > 0:
