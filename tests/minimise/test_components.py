@@ -11,11 +11,13 @@ from morefit.minimise.components import (
     WIDTHS,
     best_place,
     leave_out,
+    little,
     place_of,
     places,
     scan,
 )
 from morefit.minimise.newton_program import advance, begin_fit, end_attempt, returns
+from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import (
     MIDDLE,
     OPPOSITE,
@@ -153,6 +155,26 @@ def test_a_mean_between_positive_limits_is_a_place_and_no_width():
     fit.shape[:] = 0.0, 1.0, 1.0
     np.testing.assert_allclose([place_of(fit, 1, k) for k in range(FINE)], np.linspace(2.35, 8.65, FINE))
     assert len({place_of(fit, 2, k) for k in range(PLACES)}) == 2
+
+
+@pytest.mark.parametrize(("limits", "rough", "amount"), [
+    ((-20.0, 1e3), 1.0, True), ((-20.0, 1e3), 0.0, False), ((-1.0, 1.0), 1.0, False), ((0.0, 1e3), 0.0, True),
+    ((0.1, 1e3), 1.0, False),
+])  # fmt: skip
+def test_a_yield_that_may_be_negative_is_an_amount_after_a_rough_way(limits, rough, amount):
+    """It used to be none, and its peak stayed at the nearest gap: 8 % above Minuit's best."""
+    fit = new_fit([0.5, 5.0], [limits, PLACE])
+    fit.end[:], fit.end_error[:], fit.rough = [0.5, 5.0], [2.0, 1.0], rough
+    assert little(fit, 0) == (0.25 if amount else UNKNOWN)
+
+
+def test_a_yield_that_may_be_negative_is_looked_for_where_it_promises_most():
+    function, limits = a_peak((3.0, 0.5, -1.0), (7.0, 0.5, 3.0)), [(-3.0, 20.0), PLACE, OTHER]
+    one, _ = minimise(function, [1.0, 3.2, 0.0], limits)
+    np.testing.assert_allclose(one.x[:2], [-1.0, 3.0], atol=1e-2)
+    assert one.rough
+    fit, _ = minimise(function, [1.0, 3.2, 0.0], limits, starts=STARTS)
+    np.testing.assert_allclose(fit.x[:2], [3.0, 7.0], atol=1e-2)
 
 
 @pytest.mark.parametrize(("limits", "doubt", "scanned"), [
