@@ -70,6 +70,26 @@ def test_a_negative_part_of_a_positive_sum_is_valid():
     assert result.valid and result.values["dip"] < 0
 
 
+DIP = mf.Sum(
+    [mf.Uniform(X), mf.Gaussian(X, mf.Parameter("mu", 5.0, 2, 8), 1.0)],
+    yields=[mf.Parameter("flat", 300.0, 0, 1e3), mf.Parameter("dip", 0.0, -200, 200)],
+)
+
+
+@pytest.mark.parametrize("model", [
+    PARABOLA, DIP, mf.Sum([mf.Gaussian(X, 5.0, 1.0), PARABOLA], fractions=[mf.Parameter("f", 0.1, 0, 1)]),
+    mf.Product([PARABOLA, mf.Density(1 + mf.Parameter("k", 0.0, -2, 2) * np.cos(6 * Y), Y)]),
+    mf.Efficiency(DIP, 1.1 - X / 10), mf.Gaussian(X, C1, 1.0), mf.Uniform(X),
+])  # fmt: skip
+def test_many_values_at_once_are_judged_as_each_alone(model):
+    rng = np.random.default_rng(1)
+    values = {p.name: rng.uniform(p.low, p.high, 150) for p in model.parameters}
+    below = np.broadcast_to(signs.negative_rows(model, values), 150)
+    rows = [{name: column[k] for name, column in values.items()} for k in range(150)]
+    assert below.tolist() == [bool(signs.negative_place(model, row)) for row in rows]
+    assert below.any() == (model.parameters != () and not isinstance(model, mf.Gaussian))
+
+
 @pytest.mark.parametrize(
     ("model", "known"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from driven_fits import EVERYWHERE, GOAL, evaluate, minimise, new_fit, quadratic
 from morefit.kernel.fit_layout import FitLayout
-from morefit.minimise.newton_program import advance, begin_fit, end_attempt, fit_toy
+from morefit.minimise.newton_program import MUCH, advance, begin_fit, end_attempt, fit_toy, start_again
 from morefit.minimise.newton_program import draw as draw_stage
 from morefit.minimise.newton_program import sums as sums_stage
 from morefit.minimise.quadratic_model import UNKNOWN
@@ -20,6 +20,7 @@ from morefit.minimise.starts import (
     HALF_WAY,
     MIRROR,
     RETURNS,
+    SLIM,
     SOMEWHERE,
     STARTS,
     STEP,
@@ -473,6 +474,32 @@ def test_parameters_that_went_astray_start_again_where_they_did():
     np.testing.assert_array_equal(fit.x, [0.5, 3.2] + [2.0] * (count - 2))
     fit.starts = EARLY + 1.0
     assert next_start(fit) == STARTS
+
+
+def test_a_width_that_has_grown_starts_again_where_it_is_slim():
+    """A peak that took the place of the background used to stay there: few counts in bins, 5 % above Minuit's best."""
+    fit = new_fit([5.0, 0.5, 0.5], [(0.0, 20.0), (0.1, 5.0), (0.1, 5.0)], starts=STARTS)
+    fit.end[:], fit.end_error[:] = [7.0, 4.0, 0.6], [1.0, 1.0, 0.1]
+    fit.starts, fit.doubtful_end, fit.shapes = SLIM, 2.0, 2.0
+    assert next_start(fit) == SLIM
+    other_start(fit, SLIM)
+    np.testing.assert_allclose(fit.x, [7.0, 0.5, 0.6])
+    assert fit.returns == -1  # it may lead back, while others do not
+    fit.doubtful_end = 1.0
+    assert next_start(fit) == int(fit.max_starts)
+    fit.doubtful_end, fit.end[1] = 2.0, 0.9
+    assert next_start(fit) == int(fit.max_starts)
+
+
+@pytest.mark.parametrize(("gain", "rounds"), [(MUCH + 1.0, 1), (MUCH - 1.0, 0)])
+def test_an_end_that_is_much_lower_than_the_first_is_looked_around_as_well(gain, rounds):
+    """A fit that started far away used to end at the first better place: a threshold between events, 20 % above Minuit's best."""
+    fit, _ = minimise(quadratic(np.eye(2), [1.0, 2.0]), [0.0, 0.0], [(-9.0, 9.0)] * 2, starts=STARTS)
+    fit.end_value, fit.end[0], fit.running = fit.value + gain, 7.0, 1.0
+    start_again(fit, True)
+    assert (fit.rounds, fit.running, fit.status) == (rounds, 0, CONVERGED)
+    assert fit.end[0] == (pytest.approx(1.0) if rounds else 7.0)
+    assert fit.end_value == pytest.approx(0.0 if rounds else gain)
 
 
 def test_another_start_that_promises_nothing_lower_is_given_up():

@@ -25,11 +25,12 @@ from morefit.jobs import run as run_module
 from morefit.jobs.checkpoint import read_saved
 from morefit.jobs.digest import fingerprint
 from morefit.likelihood import generate
+from morefit.likelihood.signs import negative_place
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate, save_result
 from morefit.sampling.generate import Sampler, poisson_sizes
-from morefit.toys import study
-from morefit.toys.results import ARRAYS, LAYOUT, ToyResults
+from morefit.toys import negative, study, text
+from morefit.toys.results import ARRAYS, HOW, LAYOUT, ToyResults
 from morefit.toys.study import MAX_EVENTS, WANTED, Pace, choose_pace, cut, toy_study
 from morefit.toys.task import STREAM, compute_block
 from tolerances import REPEATED
@@ -157,6 +158,21 @@ def test_a_toy_without_events_is_counted_as_failed():
     assert len(toys) == 3
     assert toys.valid.tolist() == [True, False, True]
     same(toys, toy_study(gaussian(), toys=3, events=[100, 0, 100], seed=1, block=1))
+
+
+def test_toys_whose_density_is_negative_between_events_are_counted(monkeypatch):
+    """They used to be like any other, while mf.fit of the same data is not valid."""
+    x = mf.Observable("x", 0.0, 10.0)
+    yields = [mf.Parameter("flat", 20.0, 0, 1e3), mf.Parameter("dip", 0.0, -30, 100)]
+    model = mf.Sum([mf.Uniform(x), mf.Gaussian(x, 5.0, 0.5)], yields=yields)
+    monkeypatch.setattr(negative, "LOOKED_AT", 40)
+    monkeypatch.setattr(text, "LOOKED_AT", 40)
+    toys = toy_study(model, toys=60, seed=1, block=25, progress=False)
+    below = [bool(negative_place(model, dict(zip(toys.names, row, strict=True)))) for row in toys.values]
+    assert 0 < sum(below[:40]) < 40 and any(below[40:])
+    assert np.array_equal(toys.how == HOW.index("negative density"), below[:40] + [False] * 20)
+    assert toys.valid.all()
+    assert f"IN {sum(below[:40])} OF 40 TOYS the fitted density is negative between events" in str(toys)
 
 
 def test_extended_models_draw_their_numbers_of_events():

@@ -175,7 +175,7 @@ def test_results_do_not_share_memory_with_what_made_them():
     [
         ({"errors": np.ones((TOYS, 2))}, r"errors must have shape \(400, 3\), got \(400, 2\)"),
         ({"nll": np.ones(3), "edm": np.ones(2)}, r"nll must .* got \(3,\); edm must .* got \(2,\)"),
-        ({"how": np.full(TOYS, 5)}, "how must be below 5, got 5"),
+        ({"how": np.full(TOYS, 6)}, "how must be below 6, got 6"),
         ({"names": ("mu", "mu", "extra")}, "names must differ"),
         ({"statistics": {"q": np.ones(3)}}, r"statistic 'q' must have 400 rows, got shape \(3,\)"),
         (

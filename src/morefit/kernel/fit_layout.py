@@ -45,7 +45,9 @@ class Fit(Record):
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
-    end: Vector  # (n,) where the first start led
+    rounds: float  # how often the search for lower ends began anew from a much lower one
+    end: Vector  # (n,) where the first start led, or the end that a round begins with
+    end_value: float
     end_error: Vector  # (n,) there, negative where there are none
     end_covariance: Vector  # (n, n) there
     widest: float  # the parameter that the others widen most

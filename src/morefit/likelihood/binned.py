@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import BinContents, read_bins
 from morefit.dataclass import dataclass
@@ -20,7 +20,7 @@ from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
 from morefit.likelihood.evaluation import BadBins
-from morefit.likelihood.signs import negative_place
+from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
@@ -204,6 +204,9 @@ class BinnedLikelihood(CountsLikelihood):
 
     def negative_place(self, x: Point) -> str:
         return negative_place(self.model.source, self.values_at(x))
+
+    def negative_rows(self, values: Mapping[str, Any]) -> Flags:
+        return negative_rows(self.model.source, values)
 
     def model_error(self, x: Point) -> float:
         values = self.values_at(x)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, evaluate, symbols, toposort
 from morefit.expr.evaluate import evaluate_nodes
@@ -23,6 +23,7 @@ from morefit.model.parts import simulations
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
 BELOW = 1e-9  # of the largest height: less is rounding
+TOGETHER = 64  # rows of parameters, whose heights fit into a cache
 
 Bounds = tuple[float, float]
 Linear = dict[
@@ -44,6 +45,38 @@ def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
         return ""
     place = ", ".join(f"{name} = {column[lowest]:.6g}" for name, column in grid.columns.items())
     return f"the density is negative at {place}, {heights[lowest] / largest:.2g} of its largest height; change limits or the model"
+
+
+def negative_rows(model: Pdf, values: Mapping[str, Any]) -> Flags:
+    """Return at which rows of parameters, numbers or arrays of one length, a density is negative, as far as a grid shows.
+
+    Parts and their weights are looked at first: where none is negative, their sum is not.
+    """
+    own = np.broadcast_arrays(*(np.atleast_1d(values[p.name]) for p in model.parameters)) or [np.zeros(1)]
+    rows = {p.name: column for p, column in zip(model.parameters, own, strict=False)}
+    below = may_be_negative(model, rows, len(own[0])) if has_grid(model) else np.zeros(len(own[0]), np.bool_)
+    if not is_part(model) and below.any():
+        below[below] = grid_of(model).negative({name: column[below] for name, column in rows.items()})
+    return below
+
+
+def may_be_negative(model: Pdf, rows: Mapping[str, Array], count: int) -> Flags:
+    """Return at which rows a part of a density, or the weight of one, is negative."""
+    if is_part(model):
+        positive = lowest_of(density_of(model)) >= 0
+        return np.zeros(count, np.bool_) if positive else grid_of(model).negative(rows)
+    below = np.zeros(count, np.bool_)
+    for _, weight, pdf in model.branches():
+        below |= may_be_negative(pdf, rows, count)
+        if weight is not None and lowest_of(weight) < 0:
+            # an acceptance depends on events
+            below |= True if symbols(Op.COLUMN, weight) else np.asarray(evaluate(weight, rows)) < 0
+    return below
+
+
+def is_part(model: Pdf) -> bool:
+    """Return whether a density is no sum or product of others."""
+    return model.components()[0] is model or not model.branches()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +114,36 @@ class Grid:
             evaluate_nodes(self.order, {**values, **self.columns}, done)
         density = done[self.density]
         return np.where(np.isfinite(density), density, 0.0) + np.zeros(len(next(iter(self.columns.values()))))
+
+    def negative(self, rows: Mapping[str, Array]) -> Flags:
+        """Return at which rows of parameters the density is negative at a point, by more than rounding."""
+        count = row_count(rows)
+        below = np.zeros(count, np.bool_)
+        for first in range(0, count, TOGETHER):
+            heights = self.heights_of(
+                {name: column[first : first + TOGETHER] for name, column in rows.items()}
+            )
+            odd = np.flatnonzero(~(heights.min(axis=1) >= 0))  # or nan
+            some = np.where(np.isfinite(heights[odd]), heights[odd], 0.0)
+            below[first + odd] = some.min(axis=1) < -BELOW * np.abs(some).max(axis=1)
+        return below
+
+    def heights_of(self, rows: Mapping[str, Array]) -> Array:
+        """Return the density for rows of parameters at all points, (rows, points)."""
+        count = row_count(rows)
+        with np.errstate(all="ignore"):
+            if self.slopes is not None:
+                names, matrix = self.slopes
+                return np.stack([np.ones(count), *(rows[name] for name in names)], axis=1) @ matrix.T
+            done = self.known.copy()
+            evaluate_nodes(self.order, {**{n: v[:, None] for n, v in rows.items()}, **self.columns}, done)
+        points = len(next(iter(self.columns.values())))
+        return np.broadcast_to(done[self.density], (count, points))
+
+
+def row_count(rows: Mapping[str, Array]) -> int:
+    """Return how many rows of parameters there are, one if there are no parameters."""
+    return len(next(iter(rows.values()))) if rows else 1
 
 
 def linear_in(node: Expr, args: Sequence[Linear]) -> Linear | None:
@@ -131,10 +194,10 @@ def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
 @lru_cache(maxsize=256)  # every fit asks
 def doubtful_weights(model: Pdf) -> tuple[Expr, ...] | None:
     """Return weights of parts of a density that has no negative values where these have none; None if it may have some."""
-    if model.components()[0] is model or not (branches := model.branches()):
+    if is_part(model):
         return () if lowest_of(density_of(model)) >= 0 else None
     weights: list[Expr] = []
-    for _, weight, pdf in branches:
+    for _, weight, pdf in model.branches():
         inner = doubtful_weights(pdf)
         if inner is None:
             return None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import is_histogram
@@ -182,6 +182,9 @@ class TableLikelihood(Likelihood):
 
     def negative_place(self, x: Point) -> str:
         return ""  # what rows expect is all that there is
+
+    def negative_rows(self, values: Mapping[str, Any]) -> Flags:
+        return np.zeros(1, np.bool_)
 
     def squared_scores(self, full: Array) -> Array:
         """Return the Hessian: counts and points have variances of their own, which few rows would estimate badly."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
 from morefit.data.weights import Weights, weight_formula
@@ -31,7 +31,7 @@ from morefit.likelihood.datasets import PartData, check_whole_numbers
 from morefit.likelihood.evaluation import BadEvents
 from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
-from morefit.likelihood.signs import negative_place
+from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
@@ -305,6 +305,10 @@ class Likelihood(EventSums):
     def negative_place(self, x: Point) -> str:
         """Describe where the density is negative; empty if nowhere."""
         return negative_place(self.model, self.values_at(x))
+
+    def negative_rows(self, values: Mapping[str, Any]) -> Flags:
+        """Return at which of many values of its parameters the density is negative."""
+        return negative_rows(self.model, values)
 
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""

@@ -28,6 +28,7 @@ ABSENT, LITTLE = 2.0, 6.0
 PRESENT = 15.0  # of the value: a component without which it rises by more is there, however large its error
 REST = 0.1  # of the value: the other parameters take a step if that promises more
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
+FEW = 5.0  # times: the upper limit of an amount is so much farther from none than a negative lower one
 FINE = 10  # places with a narrow shape; those with a wide one follow
 WIDTHS = 4  # places where a width is the only parameter of the shape
 SCALES = 9  # places of a lifetime, whose limits differ by more than LONG times, or of a rate, which may be next to zero
@@ -79,8 +80,12 @@ def leave(fit: Fit, i: int) -> None:
 
 
 def little(fit: Fit, i: int) -> float:
-    """Return how many errors an amount ended from none; UNKNOWN for what is no amount, which starts at zero."""
-    if fit.low[i] != 0.0:
+    """Return how many errors an amount ended from none; UNKNOWN for what is no amount.
+
+    The limits of an amount start at zero, or somewhat below: the yield of a signal that may be negative, after a rough way.
+    """
+    negative = fit.low[i] < 0.0 and fit.high[i] > FEW * -fit.low[i] and fit.rough > 0.0
+    if fit.low[i] != 0.0 and not negative:
         return UNKNOWN
     room = abs(fit.end[i] - none_of(fit, i))
     if room <= 0.0 or fit.end_error[i] < 0.0:
@@ -141,7 +146,9 @@ def leave_out(fit: Fit) -> None:
     for j in range(len(fit.x)):
         fit.without[j] = fit.x[j]
     shapes = find_shape(fit)
-    if shapes == 0 or (shapes == 1 and little(fit, int(fit.absent)) > GONE):
+    doubtful = fit.doubtful_end >= 1.0 and places(fit) == SCALES
+    rest = fit.low[int(fit.absent)] == 0.0 and little(fit, int(fit.absent)) > GONE
+    if shapes == 0 or (shapes == 1 and rest and not doubtful):
         fit.shapes = max(fit.shapes, 0.5 * shapes)
         next_amount(fit)
     else:
@@ -198,6 +205,15 @@ def is_width(fit: Fit, j: int, room: float) -> bool:
     return bool(fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j]))
 
 
+def is_scale(fit: Fit, j: int) -> bool:
+    """Return whether a parameter of a shape with several is a width; where all may be, the one that reaches farthest is a place."""
+    scale = False
+    for i in range(len(fit.x)):
+        if i != j and fit.shape[i] > 0.0:
+            scale = scale or not is_width(fit, i, SCALE) or fit.high[i] > fit.high[j]
+    return scale and is_width(fit, j, SCALE)
+
+
 def is_rate(fit: Fit, j: int) -> bool:
     """Return whether a parameter is negative, up to zero, as the slope of an exponential."""
     return bool(isfinite(fit.low[j]) and fit.low[j] < 0.0 and fit.high[j] == 0.0)
@@ -235,13 +251,13 @@ def place_of(fit: Fit, j: int, k: int) -> float:
         elif k == 2:
             width = fit.low[j] * ratio * fourth
         return float(width)
-    if is_width(fit, j, SCALE):
+    if is_scale(fit, j):
         return float(fit.low[j] * fourth * sqrt(fourth) if k < FINE else fit.low[j] * ratio * fourth)
     if not isfinite(fit.high[j] - fit.low[j]):
         return float(fit.end[j])
     before = 0
     for i in range(j):
-        if fit.shape[i] > 0.0 and not is_width(fit, i, SCALE):
+        if fit.shape[i] > 0.0 and not is_scale(fit, i):
             before += 1
     part = (k + 0.5) / FINE if k < FINE else (k - FINE + 0.5) / (PLACES - FINE)
     if before > 0:
@@ -269,6 +285,6 @@ def start_at_place(fit: Fit) -> None:
     for j in range(len(fit.x)):
         fit.x[j] = fit.trial[j]
     amount = min(fit.amount[k], 0.5 * (fit.high[i] - fit.low[i]))
-    fit.x[i] = fit.low[i] + amount if none_of(fit, i) == 0.0 else fit.high[i] - amount
+    fit.x[i] = amount if none_of(fit, i) == 0.0 else fit.high[i] - amount
     fit.scan = 0.0
     fit.score[k] = 0.0

@@ -111,6 +111,8 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
 HIGHER = (
     0.5  # of the value, one error: a minimum is worse than an end so much lower from which nothing leads down
 )
+MUCH = 10.0  # of the value: an end so much lower than the first is one of which nothing was known when other starts were chosen
+MAX_ROUNDS = 3.0  # of other starts, each from an end that is so much lower than the one before
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
 CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
@@ -139,6 +141,7 @@ def begin_fit(fit: Fit) -> None:
     fit.starts = 0.0
     fit.returns = 0.0
     fit.rough = 0.0
+    fit.rounds = 0.0
     fit.scan = 0.0
     fit.place = 0.0
     fit.shapes = 0.0
@@ -199,17 +202,24 @@ def end_attempt(fit: Fit) -> None:
     if min(rank, fit.best_rank) > 0.0 and abs(fit.value - fit.best_value) > HIGHER:
         best = bool(fit.value < fit.best_value)
     first = fit.starts == 0.0
-    if first:
-        remember_end(fit, rank == 2.0)
     if best:
         keep(fit, rank, status)
         fit.returns = 0.0
     elif fit.best_rank > 0.0 and fit.value < fit.best_value + SAME * fit.goal:
         fit.returns += 1.0
-    if first and fit.max_starts > 0.0 and fit.value < UNKNOWN:
-        begin_scan(fit)
+    if first:
+        begin_round(fit)
     if fit.scan == 0.0:
         go_on(fit, best)
+
+
+def begin_round(fit: Fit) -> None:
+    """Begin to look for lower ends than the present one, the best so far."""
+    remember_end(fit, fit.best_rank == 2.0)
+    fit.starts = 0.0
+    fit.returns = 0.0
+    if fit.max_starts > 0.0 and fit.value < UNKNOWN:
+        begin_scan(fit)
 
 
 def go_on(fit: Fit, best: bool) -> None:
@@ -223,6 +233,15 @@ def go_on(fit: Fit, best: bool) -> None:
 def start_again(fit: Fit, best: bool) -> None:
     """Go on from another start if there is a reason for one, at last take the best end."""
     kind = next_start(fit)
+    here = best
+    if kind >= int(fit.max_starts) and is_much_lower(fit):
+        restore(fit)
+        here = True
+        fit.rounds += 1.0
+        begin_round(fit)
+        if fit.scan > 0.0:
+            return
+        kind = next_start(fit)
     if kind < int(fit.max_starts):
         other_start(fit, kind)
         fit.starts = kind + 1.0
@@ -230,8 +249,14 @@ def start_again(fit: Fit, best: bool) -> None:
         fit.tries = 0.0
     else:
         fit.running = 0.0
-        if not best:
+        if not here:
             restore(fit)
+
+
+def is_much_lower(fit: Fit) -> bool:
+    """Return whether a round ends so much lower than it began that another one may pay."""
+    lower = fit.best_value < fit.end_value - MUCH
+    return lower and fit.rounds < MAX_ROUNDS and fit.thorough == 0.0
 
 
 def keep(fit: Fit, rank: float, status: float) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
-from morefit.minimise.components import best_place, start_at_place
+from morefit.minimise.components import SCALE, best_place, is_width, start_at_place
 from morefit.minimise.loose import find_loose, most_promising, start_aside
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
 EARLY, BEYOND, HALF_WAY, ASIDE = range(4)
 ASIDES = 2  # values of loose parameters that promise most
-MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 5)
+MIRROR, SWAP, SLIM, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 6)
 PEAKS = 4  # places where a component promises most
 SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
@@ -35,6 +35,8 @@ NARROW = 3.0  # times the curvature at the start, or as many times as there are 
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
 CLOSE = 10.0  # errors: components that are not more different may exchange their parameters
+GROWN = 2.0  # times its start: a width that may have taken the place of a background
+NARROWER = 8.0  # times, than where they ended: widths of peaks that may have taken the place of a background
 GOLDEN = 0.6180339887498949
 ONE_PLACE, ANOTHER_PLACE = 106, 102  # of those that fill the space between limits: they paid most often
 
@@ -47,6 +49,7 @@ def thorough_starts(count: int) -> int:
 def remember_end(fit: Fit, minimum: bool) -> None:
     """Remember where the first start led, the valley there, and the doubts about it; the covariance is known."""
     n = len(fit.x)
+    fit.end_value = fit.value
     for i in range(n):
         fit.end[i] = fit.x[i]
         fit.end_error[i] = fit.error[i]
@@ -140,6 +143,8 @@ def next_start(fit: Fit) -> int:
     if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
         kind = MIRROR
     if kind == SWAP and closest(fit) < 0:
+        kind = SLIM
+    if kind == SLIM and (fit.doubtful_end < 2.0 or not is_another(fit, SLIM)):
         kind = OPPOSITE
     if kind == OPPOSITE and (not is_another(fit, OPPOSITE) or (many and not thorough)):
         kind = MIDDLE
@@ -158,7 +163,8 @@ def other_start(fit: Fit, kind: int) -> None:
     EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it; after a rough way that led far
     away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
     is put where another value promises most. MIRROR is half as far from the first start, on its other side. SWAP is the end,
-    where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
+    where two parameters with the same limits exchange their values, as widths of two components; SLIM is the end with widths
+    that have grown much narrower, as that of a peak in the place of the background. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
     on an absent component is put where it promises most. UP is some errors away from the end, along the valley, with
     undetermined parameters of a minimum on the other side between their limits. From BESIDE on each parameter alone is moved
@@ -171,7 +177,9 @@ def other_start(fit: Fit, kind: int) -> None:
         start_at_place(fit)
         return
     way = 0.25 if kind == EARLY else 2.0 if kind == BEYOND else 0.5 if kind == HALF_WAY else -0.5
-    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES
+    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES - 1
+    if SWAP <= kind <= SLIM:
+        fit.returns -= 1.0  # if it leads back, others may not
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
@@ -180,7 +188,7 @@ def other_start(fit: Fit, kind: int) -> None:
             x = fit.start[i] if is_astray(fit, i) else fit.end[i]
         elif kind <= MIRROR:
             x = (1.0 - way) * fit.start[i] + way * fit.end[i]
-        elif OPPOSITE <= kind <= MIDDLE:
+        elif SLIM <= kind <= MIDDLE:
             x = another(fit, kind, i)
         elif i == first:
             x = fit.end[second]
@@ -209,7 +217,7 @@ def up(fit: Fit, i: int) -> float:
 
 
 def is_another(fit: Fit, kind: int) -> bool:
-    """Return whether OPPOSITE or MIDDLE is not where the first start led."""
+    """Return whether SLIM, OPPOSITE or MIDDLE is not where the first start led."""
     some = False
     for i in range(len(fit.x)):
         some = some or another(fit, kind, i) != fit.end[i]
@@ -217,13 +225,16 @@ def is_another(fit: Fit, kind: int) -> bool:
 
 
 def another(fit: Fit, kind: int, i: int) -> float:
-    """Return the other limit of a parameter that ended at one, or the middle if it is hardly determined; else its end.
+    """Return where a parameter that SLIM, OPPOSITE or MIDDLE moves starts; others start at their end.
 
     Amounts, which begin at zero, stay where they are.
     """
     width = fit.high[i] - fit.low[i]
     if fit.low[i] == 0.0 or not isfinite(width):
         return float(fit.end[i])
+    if kind == SLIM:
+        grown = is_width(fit, i, SCALE) and fit.end[i] > GROWN * fit.start[i]
+        return float(fit.end[i] / NARROWER) if grown else float(fit.end[i])
     if kind == MIDDLE:
         hardly = fit.end_error[i] < 0.0 or fit.end_error[i] > VERY_LOOSE * width
         return float(fit.low[i] + 0.5 * width) if hardly else float(fit.end[i])

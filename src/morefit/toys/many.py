@@ -31,6 +31,7 @@ from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
 from morefit.toys.batch import GOAL, StoredToys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.negative import how_obtained
 from morefit.toys.results import ToyResults
 
 
@@ -90,7 +91,7 @@ def fit_many(
         fits.errors[:] = simulated_errors(template, checked, fits, ensemble.floating)
     return ToyResults(
         names=ensemble.floating, truth={}, values=fits.values, errors=fits.errors, nll=fits.nll, edm=fits.edm,
-        valid=fits.valid, how=fits.method, events=sizes, seed=0, seconds={"fit": time.perf_counter() - begin},
+        valid=fits.valid, how=how_obtained(ensemble, fits), events=sizes, seed=0, seconds={"fit": time.perf_counter() - begin},
         backend=place.label, unit=template.unit,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, m
 from morefit.toys.text import LEVELS, Compared, Report, Row, as_html, as_text, headline
 from morefit.validate import check_level, name_of
 
-HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined")
+HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined", "negative density")
 ARRAYS = ("values", "errors", "nll", "edm", "valid", "how", "events")
 LAYOUT = Layout(
     "morefit toy results",
@@ -62,7 +62,8 @@ class ToyResults(Frozen):
     """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
 
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
-    indexes ``HOW``: how each result was obtained. ``first`` is the number of the first toy in the study. Parameters
+    indexes ``HOW``: how each result was obtained, or that its density is negative between events, where the first
+    2 000 toys of a study are looked at. ``first`` is the number of the first toy in the study. Parameters
     are named, or passed as the parameter itself.
     """
 

@@ -24,6 +24,7 @@ from morefit.sampling.generate import Sizes
 from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.negative import how_obtained
 from morefit.toys.results import ToyResults
 from morefit.validate import as_number
 
@@ -102,6 +103,7 @@ def fit_toys(task: Task, toys: Toys) -> ToyResults:
     begin = time.perf_counter()
     names = toys.ensemble.floating
     fitted = toys.fit()
+    how = how_obtained(toys.ensemble, fitted, toys.first)
     end = time.perf_counter()
     statistics = own_statistics(task, toys, names, fitted)
     seconds = {"draw and fit": end - begin}
@@ -110,7 +112,8 @@ def fit_toys(task: Task, toys: Toys) -> ToyResults:
     # no copies: what whole fits return is copied once, when the results of all blocks are joined
     return ToyResults.converted_from(
         names=tuple(names), truth=floats(task.truth), values=read_only(fitted.values), errors=read_only(fitted.errors),
-        nll=read_only(fitted.nll), edm=read_only(fitted.edm), valid=read_only(fitted.valid), how=read_only(fitted.method),
+        nll=read_only(fitted.nll), edm=read_only(fitted.edm), valid=read_only(fitted.valid),
+        how=read_only(how),
         events=read_only(toys.events.copy()), seed=task.seed, first=toys.first, statistics=arrays(statistics),
         seconds=floats(seconds), backend=task.backend.label, unit=toys.ensemble.fitted.unit,
     )  # fmt: skip

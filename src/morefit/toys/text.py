@@ -14,6 +14,7 @@ from morefit.text.tables import Column, html_page, text_table
 from morefit.toys.summary import Bias, Coverage, PullSummary, moments
 
 LEVELS = (0.6827, 0.9545)  # of the coverages printed
+LOOKED_AT = 2_000  # toys of a study whose densities are looked at between events, the first ones
 SUSPICIOUS = 4.0  # standard deviations from which a remark is printed
 
 
@@ -64,7 +65,7 @@ def as_text(report: Report) -> str:
 
 def as_html(report: Report) -> str:
     """Return a report as HTML for a notebook."""
-    good = not report.bad and not any(map(remark, report.rows))
+    good = not (report.bad or negative_note(report) or any(map(remark, report.rows)))
     return html_page(headline(report), details(report), tables(report), footlines(report), good=good)
 
 
@@ -163,4 +164,15 @@ def footlines(report: Report) -> list[str]:
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
     note = [f"the table is of the {report.valid} valid toys"] if report.bad else []
     where = f"on {report.backend}: " if report.backend and times else ""
-    return [*note, *([where + times] if times else [])]
+    return [*note, *negative_note(report), *([where + times] if times else [])]
+
+
+def negative_note(report: Report) -> list[str]:
+    """Return in how many toys the density is negative, if it is in some."""
+    looked_at = min(report.first + report.toys, LOOKED_AT) - report.first
+    if not (count := report.ways.get("negative density", 0)):
+        return []
+    return [
+        f"IN {count} OF {looked_at} TOYS the fitted density is negative between events or inside of a bin; mf.fit calls"
+        " such a fit not valid: change limits or the model"
+    ]
