@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage less often, and never among tests and modules: that was a tenth of the whole run."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
