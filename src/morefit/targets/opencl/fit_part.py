@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from morefit.kernel.ir import Kernel
+from morefit.targets.opencl.combine import Combine
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented, number_text
 from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
 from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, record_line
@@ -14,7 +15,6 @@ from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import KernelSource
 from morefit.targets.opencl.sums import (
-    Combine,
     outputs_of,
     pairs_of,
     plain_loop,
