@@ -314,15 +314,14 @@ def no_minor_ticks(figure: Figure) -> Iterator[None]:
     from matplotlib.ticker import NullLocator
 
     every = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) if axis.get_scale() == "linear"]
-    before = []
+    before = [axis.get_minor_locator() for axis in every]
     for axis in every:
-        before.append(axis.get_minor_locator())
-        axis.set_minor_locator(NullLocator())
+        axis.minor.locator = NullLocator()
     try:
         yield
-    finally:  # axes that share a locator had it taken by the first of them
-        for axis, locator in reversed(list(zip(every, before, strict=True))):
-            axis.set_minor_locator(locator)
+    finally:
+        for axis, locator in zip(every, before, strict=True):
+            axis.minor.locator = locator
 
 
 def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:
