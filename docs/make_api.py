@@ -71,6 +71,7 @@ MEMBERS = {
     "Expansion": "",
     "SampledExpansion": "",
     "Simulation": "",
+    "Bootstrap": "covariance errors bias interval save load",
     "FeldmanCousins": "interval p_values p_errors critical significances save load",
     "NeymanBelt": "interval save load",
     "GoodnessOfFit": "p_value toy_p_value toy_p_error",

@@ -40,7 +40,7 @@ def test_a_limit_is_that_of_feldman_and_cousins(background):
     _, high = feldman_cousins_poisson(0, background, 0.9, non_increasing=False)
     values = np.linspace(0.0, 2.5, 51)
     found = feldman_cousins(
-        mf.Likelihood(counting(background), NONE), "s", values, toys=8000, level=0.9, seed=1, progress=False
+        mf.Likelihood(counting(background), NONE), "s", values, toys=4000, level=0.9, seed=1, progress=False
     )
     region = found.interval()
     assert region.low == 0.0

@@ -56,7 +56,13 @@ def test_a_reader_of_json_that_leaves_is_no_error_and_figures_are_drawn(folder):
     assert (folder / "pulls.pdf").stat().st_size
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("toys", "--help"), ("--version",)])
+MORE = pytest.mark.exhaustive  # a process each
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("toys", "--help"), pytest.param(("--help",), marks=MORE), pytest.param(("--version",), marks=MORE)],
+)
 def test_a_reader_of_help_that_leaves_is_no_error(folder, arguments):
     code, errors = with_reader_gone(*arguments)
     assert code in (PIPE_CLOSED, VALID) and errors == ""  # argparse passes over it where output has no buffer
@@ -88,7 +94,8 @@ def test_a_full_disk_behind_the_output_is_said(folder):
 @pytest.mark.parametrize(
     ("closed", "arguments", "code"),
     [
-        ("1>&-", TOYS, VALID), ("2>&-", TOYS, VALID), ("1>&- 2>&-", TOYS, VALID), ("1>&-", ("--help",), VALID),
+        pytest.param("1>&-", TOYS, VALID, marks=MORE), pytest.param("2>&-", TOYS, VALID, marks=MORE),
+        ("1>&- 2>&-", TOYS, VALID), ("1>&-", ("--help",), VALID),
         ("2>&-", ("nonsense",), BAD_INPUT), ("1>&- 2>&-", ("fit", "model.py", "none.csv"), BAD_INPUT),
     ],
 )  # fmt: skip

@@ -127,7 +127,7 @@ def test_a_worker_that_is_killed_is_replaced(path):
     expected = mf.Likelihood(MODEL, mf.FileDataset(path, M)).hessian(START)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -125,10 +125,10 @@ def test_a_moyal_density_far_above_the_range_has_its_tail_with_all_derivatives()
     at = mp.mpf(6.99999)
 
     def log_density(mu, sigma):
-        def log(x):
-            return -((x - 7) / sigma + mp.exp((mu - 7) / sigma) * mp.expm1((7 - x) / sigma)) / 2
-
-        return log(at) - mp.log(mp.quad(lambda x: mp.exp(log(x)), [7 - k for k in (0.02, 0.005, 0.001, 0)]))
+        # the integral in closed form: numerically it takes two seconds
+        z, end = (at - mu) / sigma, mp.exp((mu - 7) / (2 * sigma))
+        area = sigma * mp.sqrt(2 * mp.pi) * mp.erfc(end / mp.sqrt(2))
+        return -(z + mp.exp(-z)) / 2 - mp.log(area)
 
     nll = mf.Likelihood(S.Moyal(X, *parameters(8.0, 0.1)), {"x": np.array([float(at)])})
     value, slopes, curvatures = value_and_derivatives(nll, [8.0, 0.1])

@@ -292,6 +292,7 @@ def test_legend_does_not_cover_the_data(log):
     middles = (drawn.numbers.edges[1:] + drawn.numbers.edges[:-1]) / 2
     places = main.transData.transform(np.column_stack([middles, tops]))
     assert not np.any((places[:, 0] > box.x0) & (places[:, 0] < box.x1) & (places[:, 1] > box.y0))
+    assert all(len(ax.xaxis.get_minorticklocs()) for ax in drawn.axes)  # left out to place the legend
 
 
 def test_one_axes_gets_the_main_panel_and_two_get_the_pulls(data):

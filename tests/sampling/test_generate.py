@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from functools import cache
 
 import mpmath as mp
 import numpy as np
@@ -51,6 +52,12 @@ def _threads_for_every_launch(monkeypatch):
     monkeypatch.setattr(cpu, "WORTH_THREADS", 0.0)
 
 
+@cache
+def model_of(name):
+    """Return the same model each time, so that what is prepared for its draws is used again."""
+    return zoo.ZOO[name]()[0]
+
+
 def sampler(model, backend=None, **options):
     return Sampler(model, all_values(model, None), backend or Cpu(threads=1), **options)
 
@@ -81,7 +88,7 @@ def once_of_each(names, generators):
     ("name", "generator"), once_of_each(["mass", "kstarmumu", "product"], ["philox", "xoshiro128++"])
 )
 def test_events_do_not_depend_on_threads(name, generator):
-    model = zoo.ZOO[name]()[0]
+    model = model_of(name)
     one, two, three = (
         drawn(model, [9000, 10, 5000], backend=Cpu(threads=t), generator=generator) for t in (1, 2, 3)
     )
@@ -91,7 +98,7 @@ def test_events_do_not_depend_on_threads(name, generator):
 
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++", "xoshiro256++", "PCG64"])
 def test_toys_do_not_depend_on_the_split_into_calls(generator):
-    model = zoo.kstarmumu()[0]
+    model = model_of("kstarmumu")
     together = drawn(model, [100, 0, 5000, 37], generator=generator)
     apart = [drawn(model, [n], first_toy=t, generator=generator) for t, n in enumerate([100, 0, 5000, 37])]
     np.testing.assert_array_equal(together, np.concatenate(apart, axis=1))
@@ -99,7 +106,7 @@ def test_toys_do_not_depend_on_the_split_into_calls(generator):
 
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++"])
 def test_more_events_begin_with_the_same(generator):
-    model = zoo.kstarmumu()[0]
+    model = model_of("kstarmumu")
     long, short = (drawn(model, [n], generator=generator) for n in (5000, 1000))
     np.testing.assert_array_equal(long[:, :1000], short)
 
@@ -113,7 +120,7 @@ def test_a_toy_does_not_depend_on_the_size_of_others():
     ("name", "generator"), once_of_each(["kstarmumu", "mass"], ["philox", "xoshiro128++"])
 )
 def test_every_width_draws_the_same_events(name, generator):
-    model = zoo.ZOO[name]()[0]
+    model = model_of(name)
     first, *others = (
         drawn(model, [3001], backend=Cpu(threads=1, width=w), generator=generator) for w in WIDTHS
     )
@@ -124,7 +131,7 @@ def test_every_width_draws_the_same_events(name, generator):
 @pytest.mark.parametrize("generator", ["philox", "xoshiro128++", "PCG64"])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_reference_draws_the_same_events(name, generator):
-    model = zoo.ZOO[name]()[0]
+    model = model_of(name)
     fast, plain = (
         drawn(model, [30_000, 500], backend=b, generator=generator) for b in (Cpu(threads=1), Reference())
     )
@@ -337,7 +344,7 @@ def test_values_at_which_nothing_is_left_are_refused(mu, sigma):
 @pytest.mark.parametrize("generator", ["philox", "PCG64"])
 @pytest.mark.parametrize("name", ["kstarmumu", "numerical"])
 def test_an_envelope_that_is_too_low_is_raised(name, generator):
-    model = zoo.ZOO[name]()[0]
+    model = model_of(name)
     low = sampler(model, margin=-0.4, generator=generator)
     found = low.draw(np.array([20_000]), SEED)
     assert low.margin == 2 * MARGIN
@@ -353,7 +360,7 @@ def test_a_density_that_hides_from_every_point_is_given_up(monkeypatch):
 
 def strong_angles():
     """K*mumu far from flat in all angles, yet positive everywhere."""
-    model = zoo.kstarmumu()[0]
+    model = model_of("kstarmumu")
     names = ("FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9")
     values = dict(zip(names, STRONG, strict=True))
     return model, values
@@ -363,8 +370,8 @@ def strong_angles():
     ("model", "values"),
     [
         pytest.param(zoo.mass()[0], {}, id="mass"),
-        pytest.param(zoo.kstarmumu()[0], dict.fromkeys(("S3", "S4", "S5", "AFB", "S7", "S8", "S9"), 0.0), id="FL only"),
-        pytest.param(zoo.kstarmumu()[0], {}, id="kstarmumu"),
+        pytest.param(model_of("kstarmumu"), dict.fromkeys(("S3", "S4", "S5", "AFB", "S7", "S8", "S9"), 0.0), id="FL only"),
+        pytest.param(model_of("kstarmumu"), {}, id="kstarmumu"),
         pytest.param(*strong_angles(), id="strong angles"),
         pytest.param(zoo.crystal_ball()[0], {}, id="crystal ball"),
         pytest.param(zoo.product()[0], {}, id="polynomial"),
@@ -389,7 +396,7 @@ def test_what_is_left_of_the_choice_of_a_cell_is_even_and_knows_nothing_of_it():
     steep = mf.Density(np.exp(-20.0 * x), [x])
     recipe = Sampler(steep, {}, Reference()).recipe
     rng = np.random.default_rng(5)
-    numbers = {f"uniform {k}": rng.uniform(size=2_000_000) for k in range(2)}
+    numbers = {f"uniform {k}": rng.uniform(size=1_000_000) for k in range(2)}
     drawn, accepted = evaluate(recipe.drawn["x"], numbers), evaluate(recipe.accept, numbers) != 0
     counts, edges = np.histogram(drawn[accepted], np.linspace(0.0, 1.0, 201))
     expected = np.diff(np.expm1(-20.0 * edges)) / np.expm1(-20.0) * accepted.sum()
@@ -513,7 +520,7 @@ def test_a_curve_has_no_quantile():
 
 
 def test_a_number_of_events_gives_a_dataset():
-    data = mf.generate(zoo.kstarmumu()[0], 123, seed=1)
+    data = mf.generate(model_of("kstarmumu"), 123, seed=1)
     assert isinstance(data, mf.Dataset)
     assert len(data) == 123
     assert set(data.columns) == {"ctl", "ctk", "phi"}
@@ -532,7 +539,7 @@ def test_issue_what_was_drawn_is_read_once_for_all_datasets(monkeypatch):
     """This used to copy everything from the device for each dataset: 4000 toys took 12 s instead of 0.8."""
     reads, plain = [], cpu.CpuColumn.values.fget
     monkeypatch.setattr(cpu.CpuColumn, "values", property(lambda column: reads.append(1) or plain(column)))
-    assert len(mf.generate(zoo.kstarmumu()[0], [5, 0, 7], seed=1, backend=Cpu())) == 3
+    assert len(mf.generate(model_of("kstarmumu"), [5, 0, 7], seed=1, backend=Cpu())) == 3
     assert len(reads) == 3  # columns
 
 
@@ -691,11 +698,11 @@ HOSTED = ("xoshiro256++", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 @pytest.mark.parametrize("generator", ["xoshiro128++", *HOSTED])
 @pytest.mark.parametrize("name", ["gaussian", "kstarmumu"])
 def test_every_generator_follows_the_same_recipe(generator, name):
-    model = zoo.ZOO[name]()[0]
+    model = model_of(name)
     x = model.observables[0].name
-    others = mf.generate(model, 40_000, seed=8, generator=generator)
-    again = mf.generate(model, 40_000, seed=8, generator=generator)
-    usual = mf.generate(model, 40_000, seed=8)
+    others = mf.generate(model, 10_000, seed=8, generator=generator)
+    again = mf.generate(model, 10_000, seed=8, generator=generator)
+    usual = mf.generate(model, 10_000, seed=8)
     np.testing.assert_array_equal(others[x], again[x])
     assert not np.any(others[x] == usual[x])
     assert stats.ks_2samp(others[x], usual[x]).pvalue > 1e-5
@@ -719,7 +726,7 @@ def test_a_generator_object_goes_on_where_it_stands(make):
 
 def test_a_host_draw_that_never_succeeds_says_so(monkeypatch):
     monkeypatch.setattr(GENERATE, "MAX_DRAWS", 10)
-    model = zoo.kstarmumu()[0]
+    model = model_of("kstarmumu")
     prepared = sampler(model, generator="PCG64")
 
     class Rejected:

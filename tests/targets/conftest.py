@@ -12,9 +12,12 @@ from morefit.targets.cpu import run as cpu
 
 FOLDER = Path(__file__).parent
 SIDES = {"two-threads", "width-4", "width-2", "width-1"}  # they share all but the loop with the main width
-AS_ANOTHER = {"width-2"}  # a number in the text, as width 4 is; width 1 alone has no vectors
-# of operations outside the loop: threads run the code of one thread, and width 4 is a number in the text
-AS_ANOTHER_OPERATION = AS_ANOTHER | {"two-threads", "width-4"}
+AS_ANOTHER = {"width-4", "width-2"}  # numbers in the text, as the main width is; width 1 alone has no vectors
+BY_WIDTH = {
+    "test_determinism.py",
+    "test_streams.py",
+    "test_sums.py",
+}  # where lanes are added up, and have streams
 ON_SIDES = {"mass", "zero", "zero under no logarithm", "power beyond an edge"}  # what is tried on them
 CHEAP = {"mass", "gaussian"}  # models that compile fast also on a device, weighted or not
 # A weight multiplies each term of an event, whatever the model: one with a sum, many terms, a term per set, and an integral
@@ -48,7 +51,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = chosen.get("fast", chosen.get("backend", "cpu"))
         name, case = chosen.get("name", "mass"), chosen.get("case", "zero")
         aside = place in SIDES and not {name, case} <= ON_SIDES
-        alike = AS_ANOTHER_OPERATION if item.path.name == "test_operations.py" else AS_ANOTHER
+        alike = AS_ANOTHER - {"width-4"} if item.path.name in BY_WIDTH else AS_ANOTHER
+        if item.path.name == "test_operations.py":  # outside the loop threads run the code of one thread
+            alike = AS_ANOTHER | {"two-threads"}
         on_device = name not in CHEAP and place == "opencl"
         dear = name == "many" or on_device
         kind = ONE_KIND.get(name, "hessian")

@@ -92,17 +92,18 @@ def sizes_of(name, toys=6):
     return np.array(LIKELIHOODS[name][1]) + np.arange(toys)[:, None]
 
 
-# A device compiles a whole fit for seconds: of what a larger one contains, it has the larger.
+# A device compiles a whole fit for seconds: of what a larger one contains, it has the larger; so does code without vectors.
 PARTS = {"joint", "constrained", "integral_of_one"}
 
 
 def marked(name, place):
-    """Return a case: exhaustive on a device if a larger one contains it, slow where it takes seconds to compile."""
+    """Return a case: exhaustive on the side if a larger one contains it, slow where it takes seconds to compile."""
     on_device = place == "opencl"
+    alike = (place in ("opencl", "width-1") and name in PARTS) or (name, place) == ("eighteen", "width-1")
     slow = [pytest.mark.slow] * (
         name == "eighteen" or (on_device and name in ("fourteen", "integral_of_two"))
     )
-    return pytest.param(name, place, marks=[pytest.mark.exhaustive] * (on_device and name in PARTS) + slow)
+    return pytest.param(name, place, marks=[pytest.mark.exhaustive] * alike + slow)
 
 
 def cases():

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.targets.cpu.compile import Code, build_object, host, link
 from morefit.targets.cpu.vecmath import FUNCTIONS, define
 from morefit.targets.cpu.writer import Vector
 
@@ -61,33 +61,13 @@ def source(name: str, vector: Vector) -> str:
     return "\n".join([*declarations.values(), *texts, loop])
 
 
-def target_machine() -> llvm.TargetMachine:
-    """Return a machine that compiles for this computer, with its widest vectors."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features().flatten()
-    if llvm.get_default_triple().startswith("x86_64"):
-        features += ",-prefer-256-bit"
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True)
-
-
-def optimise(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """Parse and optimise a module."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)
-    return module
-
-
 @dataclass(frozen=True)
 class Compiled:
-    """A loop in memory, and the engine that owns it."""
+    """A loop in memory, and the code that it is part of."""
 
     raw: Callable[..., None]  # (address of the result, address of each argument, length)
     vector: Vector
-    engine: llvm.ExecutionEngine
+    code: Code
 
     def __call__(self, *arguments: Array) -> Array:
         """Apply the function; the length need not be a multiple of the width."""
@@ -99,12 +79,12 @@ class Compiled:
 
 @cache
 def compiled(name: str, vector: Vector) -> Compiled:
-    """Return a function of arrays."""
-    machine = target_machine()
-    engine = llvm.create_mcjit_compiler(optimise(source(name, vector), machine), machine)
-    engine.finalize_object()
+    """Return a function of arrays, compiled as kernels are."""
+    host()  # makes LLVM ready
+    code = link(build_object(source(name, vector), driver=False), ["loop"])
+    assert code is not None
     signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (ARITY.get(name, 1) + 1), ctypes.c_int64)
-    return Compiled(signature(engine.get_function_address("loop")), vector, engine)
+    return Compiled(signature(code.addresses["loop"]), vector, code)
 
 
 def _padded(x: Array, vector: Vector) -> Array:

@@ -228,13 +228,9 @@ def refine(
     whole = measure(boxes)
     before = np.full(len(boxes), np.inf)  # the errors of the boxes that these were cut from
     while True:
-        change = np.stack(
-            [
-                measure(boxes.halved(np.full(len(boxes), k))).reshape(2, len(boxes), -1).sum(axis=0) - whole
-                for k in range(len(boxes.domain.axes))
-            ],
-            axis=1,
-        )  # (boxes, axes, quantities)
+        along = [np.full(len(boxes), k) for k in range(len(boxes.domain.axes))]
+        halves = np.stack([measure(boxes.halved(k)).reshape(2, len(boxes), -1) for k in along], axis=2)
+        change = halves.sum(axis=0) - whole[:, None]  # (boxes, axes, quantities)
         sizes = np.abs(whole).sum(axis=0) + sum(np.abs(values).sum(axis=0) for _, _, values, _ in done)
         sizes = np.maximum(sizes, whole_size)
         sizes = np.where(sizes > 0, sizes, 1.0)
@@ -253,7 +249,7 @@ def refine(
         axes = np.abs(change[cut] / sizes).max(axis=2).argmax(axis=1)
         boxes = boxes.replaced(boxes.low[cut], boxes.high[cut]).halved(axes)
         before = np.tile(worst[cut], 2)
-        whole = measure(boxes)
+        whole = np.concatenate(halves[:, np.flatnonzero(cut), axes])
     low, high, values, left = (np.concatenate(parts) for parts in zip(*done, strict=True))
     totals = values.sum(axis=0)
     sizes = np.maximum(np.abs(values).sum(axis=0), whole_size)

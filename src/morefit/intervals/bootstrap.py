@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Frozen, frozen_copy
+from morefit.arrays import Array, Flags, frozen_copy
 from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.interval import Interval
@@ -30,7 +30,7 @@ from morefit.minimise.replicas import Replicas
 from morefit.model import Parameter, Pdf
 from morefit.random.host import stream_key
 from morefit.records.fields import floats, words
-from morefit.records.results import Layout, load_result, save_result
+from morefit.records.results import Layout, SavedResult
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
 from morefit.text.arguments import in_sentences
@@ -52,7 +52,7 @@ def vector(numbers: Sequence[float]) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap(Frozen):
+class Bootstrap(SavedResult):
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
 
     ``errors`` and ``covariance`` are those of the valid replicas; nan if there are fewer than two. Weights of the
@@ -68,10 +68,8 @@ class Bootstrap(Frozen):
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
     backend: str = ""  # where the replicas were fitted
 
+    job, layout = NAME, LAYOUT
     converted = {"names": words, "best": vector, "seconds": floats}
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     @property
     def covariance(self) -> Array:
@@ -106,15 +104,6 @@ class Bootstrap(Frozen):
             return Interval.spanning((), level)
         low, high = np.quantile(good, [0.5 * (1 - level), 0.5 * (1 + level)])
         return Interval(float(low), float(high), level)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        save_result(NAME, path, LAYOUT, self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Bootstrap:
-        """Read back what ``save`` wrote, to the last bit; also what ``bootstrap(save=...)`` left."""
-        return load_result(NAME, path, LAYOUT, cls)
 
     def __str__(self) -> str:
         bad = int(np.sum(~self.valid))

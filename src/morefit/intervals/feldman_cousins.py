@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, Flags, Frozen
+from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
 from morefit.intervals.crossing import ROUNDING, Scan, Unknown, order_statistic
 from morefit.intervals.free_fits import TIE
@@ -29,7 +29,7 @@ from morefit.minimise.conditional import best_fit, check_floating, check_points,
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats, words
-from morefit.records.results import Layout, load_result, pair, save_result
+from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import duration
@@ -50,7 +50,7 @@ Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeldmanCousins(Frozen):
+class FeldmanCousins(SavedResult):
     """Tested values of a parameter, each with the t of the data and of T toys drawn there.
 
     t = 2 (nll with the parameter fixed - nll) is at least 0. A value is in the interval if its p-value, the fraction
@@ -73,10 +73,8 @@ class FeldmanCousins(Frozen):
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage, added up over workers
     backend: str = ""  # where the toys were fitted
 
+    job, layout = NAME, LAYOUT
     converted = {"names": words, "seconds": floats, "limits": pair}
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     @property
     def toys(self) -> int:
@@ -167,15 +165,6 @@ class FeldmanCousins(Frozen):
 
     def checked(self, level: float | None) -> float:
         return self.level if level is None else check_level(NAME, level)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        save_result(NAME, path, LAYOUT, self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> FeldmanCousins:
-        """Read back what ``save`` wrote, to the last bit; also what ``feldman_cousins(save=...)`` left."""
-        return load_result(NAME, path, LAYOUT, cls)
 
     def __str__(self) -> str:
         parts = [headline(self), text_table(table(self)) if len(self) <= MAX_ROWS else "", footline(self)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.intervals.crossing import ROUNDING, Scan, order_statistic
@@ -26,7 +26,7 @@ from morefit.likelihood import Term
 from morefit.likelihood.sums import check_constrained
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
-from morefit.records.results import Layout, load_result, pair, save_result
+from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
@@ -43,7 +43,7 @@ SAME = 2 * sqrt(2 * GOAL)  # errors: two fits of the same events may stop so far
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NeymanBelt(Frozen):
+class NeymanBelt(SavedResult):
     """True values of a parameter, each with the estimates of T toys drawn there.
 
     The belt at a true value is the central interval of its estimates: as many toys are below as above, together
@@ -62,10 +62,8 @@ class NeymanBelt(Frozen):
     seconds: Mapping[str, float] = field(default_factory=dict)
     backend: str = ""  # where the toys were fitted
 
+    job, layout = NAME, LAYOUT
     converted = {"seconds": floats, "limits": pair}
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     @property
     def toys(self) -> int:
@@ -133,15 +131,6 @@ class NeymanBelt(Frozen):
         same = lonely & (np.abs(away) <= near)
         sides = [(away <= 0) | same | unknown, (away >= 0) | same | unknown]
         return np.stack([np.count_nonzero(side, axis=1) for side in sides])
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
-        save_result(NAME, path, LAYOUT, self)
-
-    @classmethod
-    def load(cls, path: str | Path) -> NeymanBelt:
-        """Read back what ``save`` wrote, to the last bit."""
-        return load_result(NAME, path, LAYOUT, cls)
 
     def __str__(self) -> str:
         bad = int(self.invalid.sum())

@@ -301,10 +301,27 @@ def split_label(label: str) -> tuple[str, str]:
 def lay_out(figure: Figure) -> None:
     """Find the places of axes in a figure, which need not be drawn for that."""
     engine = figure.get_layout_engine()
-    if engine is None:
-        figure.draw_without_rendering()
-    else:
-        engine.execute(figure)
+    with no_minor_ticks(figure):
+        if engine is None:
+            figure.draw_without_rendering()
+        else:
+            engine.execute(figure)
+
+
+@contextmanager
+def no_minor_ticks(figure: Figure) -> Iterator[None]:
+    """Leave out minor ticks of linear axes, which have no text: to make them takes half of the time of a layout."""
+    from matplotlib.ticker import NullLocator
+
+    every = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) if axis.get_scale() == "linear"]
+    before = [axis.get_minor_locator() for axis in every]
+    for axis in every:
+        axis.minor.locator = NullLocator()
+    try:
+        yield
+    finally:
+        for axis, locator in zip(every, before, strict=True):
+            axis.minor.locator = locator
 
 
 def place_legends(rooms: Sequence[LegendRoom]) -> list[Legend]:

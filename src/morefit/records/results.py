@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import read_only
+from morefit.arrays import Array, Frozen, read_only
 from morefit.errors import DataError
 from morefit.records.archive import morefit_version, portable, read_archive, write_archive
 from morefit.resources import on_all_cores
@@ -178,6 +178,29 @@ def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def copy_rows(target: NDArray[Any], source: NDArray[Any], cut: slice) -> None:
     target[cut] = source[cut]
+
+
+class SavedResult(Frozen):
+    """A result of a long job with one row for each of its values, in npz files."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    job: ClassVar[str]
+    layout: ClassVar[Layout]
+    values: Array
+    seconds: Mapping[str, float]
+    backend: str
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one npz file with a header in JSON; it appears complete or not at all."""
+        save_result(self.job, path, self.layout, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read back what ``save`` wrote, to the last bit; also what the job itself left with ``save=...``."""
+        return load_result(cls.job, path, cls.layout, cls)
 
 
 def pair(numbers: Sequence[float]) -> tuple[float, float]:

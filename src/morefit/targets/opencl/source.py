@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Frame, Kernel, Precision, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK, STREAMS
+from morefit.targets.opencl.combine import Combine
 from morefit.targets.opencl.dialect import OPENCL, Dialect, Names, body_lines, indented
 from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.pairs import PairSum
@@ -20,7 +21,6 @@ from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (
     FINISHED,
     SHARED_SCALARS,
-    Combine,
     GroupSum,
     outputs_of,
     plain_loop,
