@@ -6,10 +6,9 @@ between sums, values, events to draw and integrals is in their ``Spec`` (``kerne
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -42,6 +41,7 @@ from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
+from morefit.resources import without_collection
 from morefit.rewrite.precompute import Precompute
 from morefit.targets.base import Backend, Buffer, Events, Launch, Program, WholeIntegral
 from morefit.targets.cache import KERNEL, key_of, load, source_version, store
@@ -273,18 +273,6 @@ PASSES: dict[str, Callable[[Draft], None]] = {
     "lower": Draft.lower,
     "compile": Draft.compile,
 }
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Leave cycles of garbage alone: expressions have none, and looking at all of them again and again takes long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @without_collection()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import ceil, inf
 from pathlib import Path
@@ -101,6 +103,18 @@ def group_texts(controller: str, name: str) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------ memory
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Leave cycles of garbage alone: expressions and trees of syntax have none, and looking at all of them again and again takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @cache

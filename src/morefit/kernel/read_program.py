@@ -107,6 +107,7 @@ class FunctionReader:
         self.values = ValueReader(node, function.__globals__, reader.callee, reader.stages)
         self.variables, self.refused = self.values.variables, self.values.refused
         self.loops: list[str] = []  # variables of the loops around a statement
+        self.counters: set[str] = set()  # those of all loops, which no loop leaves behind
         self.parallel_loops: list[ast.For] = []
 
     def read(self) -> Function:
@@ -246,6 +247,7 @@ class FunctionReader:
         if self.variables.setdefault(name, Kind.INT) is not Kind.INT or name in self.loops:
             raise self.refused(node, "the variable of a loop needs a name of its own")
         self.values.ended.discard(name)
+        self.counters.add(name)
         self.loops.append(name)
         body = tuple(self.statements(node.body))
         self.loops.pop()
@@ -270,14 +272,11 @@ class FunctionReader:
 
     def refuse_shared_variables(self) -> None:
         """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
-        if not self.parallel_loops:
-            return
-        every = list(ast.walk(self.node))
         inside = {node for loop in self.parallel_loops for one in loop.body for node in ast.walk(one)}
-        own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        # counters of loops, which no loop leaves behind
-        own -= {ast.unparse(node.target) for node in every if isinstance(node, ast.For)}
-        for node in every if own else ():
+        own = {
+            n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        } - self.counters
+        for node in ast.walk(self.node) if own else ():
             shared = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in own
             if shared and node not in inside:
                 raise self.refused(node, "a variable that a parallel loop assigns is read only there")

@@ -11,6 +11,7 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
+from morefit.resources import without_collection
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
@@ -46,6 +47,7 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 }"""
 
 
+@without_collection()
 def drive_text(driver: Driver, layout: FitLayout) -> str:
     """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
     from morefit.kernel.read_program import read_program  # which code on disk does not need
