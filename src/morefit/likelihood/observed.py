@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from morefit.data.weights import observables_of
 from morefit.errors import ModelError
-from morefit.expr import Expr
 from morefit.likelihood.base import Term
 from morefit.likelihood.unbinned import Likelihood
-from morefit.model import Pdf
 from morefit.model.arguments import listing
-from morefit.model.compose.efficiency import Efficiency
-from morefit.model.compose.restricted import Restricted, restricted
-from morefit.model.compose.sum import Sum
+from morefit.model.compose.accepted_part import accepted_part
 from morefit.rewrite.simplify import normalise
 
 ADVICE = "give the density that events follow as the model, and what is fitted as fit_model"
@@ -33,7 +29,8 @@ def observed_part(what: str, part: Likelihood) -> Likelihood:
             f"{what}: the model does not draw {listing(others)}, which weights depend on; {ADVICE}"
         )
     try:
-        model = before_weights(part.model, part.weight)
+        (acceptance,) = normalise(1 / part.weight)  # the efficiency, of which weights are the inverse
+        model = accepted_part(part.model, acceptance)
     except ModelError as error:
         raise ModelError(
             f"{what}: events follow the model divided by their weight, which must be a density; {ADVICE} ({error})"
@@ -41,19 +38,3 @@ def observed_part(what: str, part: Likelihood) -> Likelihood:
     other = object.__new__(Likelihood)
     other.set_up(model, part.data.with_weights(None), part.constraints, part.settings, part.fixed_names)
     return other
-
-
-def before_weights(model: Pdf, weight: Expr) -> Pdf:
-    """Return the density of events that have a weight; with yields, how many of them there are."""
-    given = {o.name for o in model.given}
-    if all(o.name in given for o in observables_of(weight)):
-        return model  # for each row of what is given, all events weigh the same
-    if isinstance(model, Restricted):
-        return restricted(before_weights(model.whole, weight), model.ranges)
-    (acceptance,) = normalise(1 / weight)  # the efficiency, of which weights are the inverse
-    expected = model.expected_events()
-    if expected is None:
-        return Efficiency(model, acceptance)
-    seen = [(share, pdf, Efficiency(pdf, acceptance)) for share, pdf in model.shares()]
-    yields = [expected * share * one.integral() / pdf.integral() for share, pdf, one in seen]
-    return Sum([one for _, _, one in seen], yields=yields)

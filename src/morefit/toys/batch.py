@@ -146,8 +146,11 @@ class Toys:
         """
         fits = self.first_fit(self.ensemble)
         lost = lost_toys(self)  # which have no minimum, wherever a fit ended
-        fits.valid[lost], fits.method[lost] = False, FAILED
-        self.fit_again(fits, np.setdiff1d(fits.failed, lost), self.ensemble)
+        failed = fits.failed
+        if len(lost):
+            fits.valid[lost], fits.method[lost] = False, FAILED
+            failed = np.setdiff1d(fits.failed, lost)
+        self.fit_again(fits, failed, self.ensemble)
         return fits
 
     def first_fit(self, ensemble: Ensemble) -> Fits:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from morefit.dataclass import dataclass
 from morefit.kernel.ir import Kernel
 from morefit.targets.opencl.dialect import Dialect, indented, number_text
 from morefit.targets.opencl.sums import outputs_of, pairs_of, words_of

@@ -7,8 +7,8 @@ the distance from the end. A shape p below one has a series in which terms of or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from morefit.dataclass import dataclass
 from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE
 from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
 from morefit.targets.cpu.vecmath.gamma_difference import lgamma_rise, log_bend, stirling_tail
