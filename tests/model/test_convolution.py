@@ -424,6 +424,24 @@ def test_issue_bins_of_a_formula_with_a_histogram_as_resolution_have_probabiliti
     np.testing.assert_allclose(np.diff(model.cdf(ends)), areas / np.sum(areas), rtol=1e-11)
 
 
+def test_issue_a_template_of_many_steps_with_another_as_resolution_is_a_loop():
+    """This used to take hours: each pair of steps had a copy of the density in the program."""
+    x, d = mf.Observable("x", 0.0, 2.0), mf.Observable("d", -0.5, 0.5)
+    rng = np.random.default_rng(1)
+    steps, errors = (rng.random(30), np.linspace(0.0, 2.0, 31)), (rng.random(20), np.linspace(-0.5, 0.5, 21))
+    model = mf.Convolution(mf.Histogram(x, steps), mf.Histogram(d, errors))
+
+    def integral(value, times):
+        """Return the density of the sum of two steps, integrated so many times up to a value, for all pairs."""
+        ramps = np.maximum(value - np.add.outer(steps[1], errors[1]), 0.0) ** (1 + times)
+        return np.sum(np.outer(steps[0], errors[0]) * np.diff(np.diff(ramps, axis=0), axis=1)) / (1 + times)
+
+    points, whole = [0.01, 0.4, 1.1, 1.97], integral(2.0, 1) - integral(0.0, 1)
+    np.testing.assert_allclose(model.pdf(points), [integral(p, 0) / whole for p in points], rtol=1e-10)
+    expected = [(integral(p, 1) - integral(0.0, 1)) / whole for p in points]
+    np.testing.assert_allclose(model.cdf(points), expected, rtol=1e-9)
+
+
 def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():
     # this used to be refused: panels that are empty counted zero times what is not a number
     m, d = mf.Observable("m", 5000.0, 5600.0), mf.Observable("d", -150.0, 150.0)

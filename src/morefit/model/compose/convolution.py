@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,23 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, evaluate, substitute, to_expr, where
+from morefit.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    Op,
+    Table,
+    TermRule,
+    add_all,
+    column,
+    const,
+    evaluate,
+    lookup,
+    node_sum,
+    substitute,
+    to_expr,
+    where,
+)
 from morefit.model.arguments import described, listed, listing
 from morefit.model.compose.sum import Sum
 from morefit.model.counts import counted_in
@@ -174,6 +190,8 @@ class Convolved(Pdf):
     def density(self) -> Expr:
         if (pieces := self.pieces_of_source()) is not None:
             return self.by_cells(self.x.expr, pieces)
+        if (steps := self.steps_of_source()) is not None:
+            return self.by_steps(self.x.expr, *steps)
         x, d = self.x.expr, self.difference.expr
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
@@ -193,6 +211,41 @@ class Convolved(Pdf):
             parts.append(seen if gaussian is self.resolution else share / gaussian.integral() * seen)
         return add_all(*parts) if len(parts) > 1 else parts[0]
 
+    def steps_of_source(self) -> Pieces | None:
+        """Return the cells of a template of steps, if the resolution has a formula for its integral."""
+        pieces = self.source.pieces() if self.truth == (self.x.low, self.x.high) else None
+        d = self.difference
+        known = self.resolution.integral_between(const(d.low), d.expr)
+        return None if pieces is None or len(pieces[1]) > 1 or known is None else pieces
+
+    def by_steps(self, x: Expr, edges: Array, rows: Array) -> Expr:
+        """Return a template of steps, cell by cell: each contributes what the resolution has between its edges."""
+        d = self.difference
+
+        def area(low: Expr, high: Expr) -> Expr:
+            known = self.resolution.integral_between(
+                *(Op.MIN(Op.MAX(x - edge, d.low), d.high) for edge in (high, low))
+            )
+            assert known is not None
+            return known
+
+        return sum_of_steps(edges, rows[0], area)
+
+    def area_by_steps(self, x: Expr, edges: Array, rows: Array) -> Expr:
+        """Return the integral of a template of steps up to a measured value, cell by cell: it is an integral of what the resolution has below a difference."""
+        d = self.difference
+        end = Observable.interned(f"end {d.name}", d.low, d.high, "")
+        share, whole = (self.resolution.integral_between(const(d.low), b) for b in (d.expr, const(d.high)))
+        assert share is not None
+        assert whole is not None
+        below = integral_over(where(d < end, share, ZERO), [d], self.parameters, given=[end])
+
+        def up_to(difference: Expr) -> Expr:
+            inside = substitute(below, {end.expr: Op.MIN(Op.MAX(difference, d.low), d.high)})
+            return where(difference > d.low, inside, ZERO) + whole * Op.MAX(difference - d.high, 0.0)
+
+        return sum_of_steps(edges, rows[0], lambda low, high: up_to(x - low) - up_to(x - high))
+
     def integral(self) -> Expr:
         known = self.integral_between(const(self.x.low), const(self.x.high))
         if known is not None:
@@ -210,6 +263,8 @@ class Convolved(Pdf):
         if low.op is high.op is Op.CONST:  # one integral for all events
             known = self.smeared_area(low, high)
             return None if known is None else integral_over(known[0], [known[1]], self.parameters)
+        if (steps := self.steps_of_source()) is not None:
+            return self.area_by_steps(high, *steps) - self.area_by_steps(low, *steps)
         # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
         end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
         known = self.smeared_area(const(self.x.low), end.expr)
@@ -282,6 +337,14 @@ class Convolved(Pdf):
         true = Density(self.true_density(t.expr), t)
         own = self.resolution.observables[0] is d
         return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
+
+
+def sum_of_steps(edges: Array, heights: Array, term: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Return the sum over cells of their heights times a function of their edges, in a loop inside the kernel."""
+    rule = TermRule.of(len(heights), 1)
+    table, place = Table.of(np.column_stack([edges[:-1], edges[1:], heights])), 3 * column(rule.symbol)
+    low, high, height = (lookup(table, place + k) for k in range(3))
+    return len(heights) * node_sum(height * term(low, high), rule)
 
 
 def summed_up(pieces: Pieces, end: float) -> Pieces:
