@@ -293,3 +293,8 @@ def test_devices_as_json(monkeypatch, capsys):
     assert content["format"] == "morefit devices"
     assert content["opencl"][0]["name"] == "Big"
     assert content["cpu"]["cores"] >= 1
+
+
+def test_the_package_is_run_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "morefit", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "morefit")
