@@ -96,3 +96,26 @@ def test_issue_operators_between_densities_say_what_to_write(how, message):
     x = mf.Observable("x", 0.0, 1.0)
     with pytest.raises(mf.ModelError, match=message):
         how(mf.Gaussian(x, 0.5, 0.1), mf.Parameter("f", 0.5, 0.0, 1.0))
+
+
+class Written(mf.Pdf):
+    """A density of somebody, with whatever its methods return."""
+
+    def __init__(self, x, formula, area):
+        self.x, self.formula, self.area = x, formula, area
+
+    def density(self):
+        return self.formula
+
+    def integral(self):
+        return self.area
+
+
+def test_issue_methods_of_written_densities_may_return_numbers():
+    """An integral that is a number used to be an error of Python inside the compiler."""
+    x = mf.Observable("x", 0.0, 1.0)
+    np.testing.assert_allclose(Written(x, 2 * x, np.float64(1.0)).pdf([0.25, 0.5]), [0.5, 1.0])
+    with pytest.raises(
+        mf.ModelError, match=r"density 'Written': density\(\) must return an expression .*, got None"
+    ):
+        Written(x, None, 1.0).pdf([0.5])

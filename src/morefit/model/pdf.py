@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
@@ -13,7 +14,15 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operation, Quantity, add_all, const, leaves, toposort, where
-from morefit.model.arguments import check_arguments, check_call, check_domain, check_observables, listed
+from morefit.expr.node import known_expr
+from morefit.model.arguments import (
+    check_arguments,
+    check_call,
+    check_domain,
+    check_observables,
+    described,
+    listed,
+)
 from morefit.model.conditional import accept_conditional, conditional_integral
 from morefit.model.evaluation import Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
@@ -26,10 +35,30 @@ from morefit.model.region import Region, YieldsIn, named_observable, probability
 from morefit.text import elsewhere
 from morefit.text.arguments import no_attribute
 
+# methods of a density that return a formula
+OF_FORMULAS = frozenset({"density", "integral", "integral_between"})
 Leaf = TypeVar("Leaf", Observable, Parameter)
 Change = Callable[[Any], Any]  # of an attribute of a density
 Branches: TypeAlias = "tuple[tuple[str, Expr | None, Pdf], ...]"
 Shares: TypeAlias = "tuple[tuple[Expr, Pdf], ...]"  # densities, each with the factor before it
+
+
+def in_expressions(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of somebody's density that may return a number in the place of an expression; anything else is refused."""
+
+    @wraps(method)
+    def call(self: Pdf, *args: Any, **named: Any) -> Expr | None:
+        formula = method(self, *args, **named)
+        if formula is None and method.__name__ != "density":  # there is none
+            return None
+        if (known := known_expr(formula)) is None:
+            raise ModelError(
+                f"density '{type(self).__name__}': {method.__name__}() must return an expression of observables and parameters, or a"
+                f" number, got {described(formula)}"
+            )
+        return known
+
+    return call
 
 
 class Pdf(ABC):
@@ -391,6 +420,11 @@ class Pdf(ABC):
         super().__init_subclass__()
         if "__repr__" not in vars(cls):
             type.__setattr__(cls, "__repr__", cls.__repr__)
+        if not cls.__module__.startswith("morefit."):
+            own = {name: vars(cls)[name] for name in OF_FORMULAS & vars(cls).keys()}
+            for name, method in own.items():
+                if isinstance(method, FunctionType):
+                    type.__setattr__(cls, name, in_expressions(method))
 
     def __repr__(self) -> str:
         return short_text(self)
