@@ -30,7 +30,11 @@ RANGES = {
     "acos": (-1.0, 1.0),
     "atanh": (-1.0, 1.0),
     "acosh": (1.0, 4.0),
-    "betainc": (0.1, 1.0),
+    **{
+        name: (0.1, 1.0)
+        for name, function in FUNCTIONS.items()
+        if name.startswith("beta") and function.arity == 3
+    },
 }
 OTHERS: dict[str, Callable[..., Any]] = {
     op.llvm.name: op.numpy for op in OPERATIONS if op.llvm is not None and op.ufuncs

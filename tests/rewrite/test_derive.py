@@ -337,7 +337,7 @@ def test_the_hessian_is_a_lower_triangle():
 
 @pytest.mark.parametrize(
     ("op", "place"),
-    [(Op.IVE, (2.5, 0.7)), (Op.KVE_BY_ORDER_TWICE, (0.3, 1.2)), (Op.GAMMAINC_BY_SHAPE_TWICE, (0.3, 1.2))],
+    [(Op.KVE_BY_ORDER_TWICE, (0.3, 1.2)), (Op.GAMMAINC_BY_SHAPE_TWICE, (0.3, 1.2))],
     ids=str,
 )
 def test_a_function_without_a_derivative_by_its_order_has_one_by_its_argument(op, place):

@@ -136,7 +136,7 @@ class Beta:
     BETALN: Operation = Operation(
         rank=129,
         arity=2,
-        price=1000,
+        price=350,
         numpy=betaln_of_numbers,
         ufuncs=("betaln",),
         partials=lambda a, b: (-Beta.DIGAMMA_RISE(a, b), -Beta.DIGAMMA_RISE(b, a)),
@@ -146,7 +146,7 @@ class Beta:
     DIGAMMA_RISE: Operation = Operation(  # digamma(x + h) - digamma(x)
         rank=130,
         arity=2,
-        price=300,
+        price=200,
         numpy=digamma_rise,
         partials=lambda x, h: (Beta.TRIGAMMA_RISE(x, h), Special.TRIGAMMA(x + h)),
         latex=Prefix(r"\Delta\psi"),
@@ -156,7 +156,7 @@ class Beta:
     TRIGAMMA_RISE: Operation = Operation(
         rank=131,
         arity=2,
-        price=300,
+        price=200,
         numpy=trigamma_rise,
         partials=lambda x, h: (
             Special.TETRAGAMMA(x + h) - Special.TETRAGAMMA(x),
@@ -168,7 +168,7 @@ class Beta:
     BETAINC: Operation = Operation(
         rank=68,
         arity=3,
-        price=3000,
+        price=2000,
         numpy=scipy_special("betainc"),
         ufuncs=("betainc",),
         partials=lambda a, b, x: (
@@ -183,7 +183,7 @@ class Beta:
     BETA_DENSITY: Operation = Operation(
         rank=132,
         arity=3,
-        price=1200,
+        price=650,
         numpy=density_of_numbers,
         partials=lambda a, b, x: (
             moved(a, b, x, 0),

@@ -113,7 +113,7 @@ class Incomplete:
     GAMMA_DENSITY: Operation = Operation(
         rank=125,
         arity=2,
-        price=400,
+        price=270,
         numpy=density_of_numbers,
         partials=lambda a, x: (
             Incomplete.GAMMA_DENSITY(a, x) * log_distance(a, x),

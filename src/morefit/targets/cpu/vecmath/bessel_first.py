@@ -154,8 +154,10 @@ def _contour(w: Writer, nu: str, x: str, by_order: int, by_x: int) -> str:
 
 def _by_x(w: Writer, nu: str, x: str, derivatives: int) -> str:
     """Return exp(-x) I_nu(x) or a derivative by x; NaN where a sign is negative."""
-    far = w.compare("ogt", x, w.fma(w.mul(nu, 0.5), nu, 30.0))
+    end = w.fma(w.mul(nu, 0.5), nu, 30.0)
+    far = w.compare("ogt", x, end)
     large = w.both(w.compare("ogt", nu, CONTOUR_ORDER), w.compare("ogt", x, CONTOUR_FROM))
+    large = w.both(large, w.compare("ole", x, end))
     place = w.clamp(x, TINY, INFINITY) if derivatives else x
     result = _power_series(w, nu, w.select(w.either(far, large), 1.0, place), 0, derivatives)
     inside = w.select(large, w.clamp(x, 0.0, LARGE), 1e9)
