@@ -13,8 +13,7 @@ from morefit.minimise.check import edm_goal
 from morefit.targets.cpu import run as cpu
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl.run import OpenCL
-from morefit.toys.batch import GOAL, Toys
-from morefit.toys.whole_fits import by_events
+from morefit.toys.batch import GOAL, Toys, by_events
 from tolerances import SAME_MINIMUM
 from tutorial_models import signal_and_background
 
@@ -124,7 +123,7 @@ def test_issue_toys_of_one_event_are_fitted_again_together(monkeypatch):
 
 
 def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(import_module("morefit.toys.whole_fits"), "TOGETHER", 10)
+    monkeypatch.setattr(import_module("morefit.toys.batch"), "TOGETHER", 10)
     sizes = np.array([3, 4, 5, 20, 1, 9, 2])
     groups = list(by_events(np.array([0, 1, 2, 3, 5, 6]), sizes))
     assert [list(g) for g in groups] == [[0, 1], [2], [3], [5, 6]]
@@ -174,7 +173,7 @@ def test_thorough_fits_end_no_higher_and_some_of_them_lower():
     known = np.isfinite(plain.nll) & np.isfinite(thorough.nll)
     away = (thorough.nll - plain.nll)[known]
     assert away.max() < 2 * GOAL
-    assert np.any(away < -0.01)
+    assert np.sum(away < -0.01) >= 2  # four, before other starts of doubtful fits led to two of them
     assert thorough.valid.sum() >= plain.valid.sum()
 
 

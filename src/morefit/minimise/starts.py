@@ -30,6 +30,9 @@ NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one
 FAR = 2.2  # errors: a start so far from its end may have led over others
 # errors, and of the way between limits: a rough way that leads so far was led by chance
 ASTRAY, PART = 5.0, 0.1
+MANY_TIMES = (
+    3.0  # its start: an amount so large was only guessed, and the other side of the start has none of it
+)
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
@@ -162,7 +165,8 @@ def other_start(fit: Fit, kind: int) -> None:
 
     EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it; after a rough way that led far
     away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
-    is put where another value promises most. MIRROR is half as far from the first start, on its other side. SWAP is the end,
+    is put where another value promises most. MIRROR is half as far from the first start, on its other side, or
+    the first start with amounts that were only guessed where they ended. SWAP is the end,
     where two parameters with the same limits exchange their values, as widths of two components; SLIM is the end with widths
     that have grown much narrower, as that of a peak in the place of the background. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
@@ -180,12 +184,15 @@ def other_start(fit: Fit, kind: int) -> None:
     place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES - 1
     if SWAP <= kind <= SLIM:
         fit.returns -= 1.0  # if it leads back, others may not
+    guessed = amounts_were_guessed(fit)
     first = closest(fit) if kind == SWAP else -1
     second = partner(fit, first) if first >= 0 else -1
     for i in range(len(fit.x)):
         x = fit.end[i]
         if kind == EARLY and fit.wandered > 0.0:
             x = fit.start[i] if is_astray(fit, i) else fit.end[i]
+        elif kind == MIRROR and guessed:
+            x = fit.end[i] if fit.low[i] == 0.0 else fit.start[i]
         elif kind <= MIRROR:
             x = (1.0 - way) * fit.start[i] + way * fit.end[i]
         elif SLIM <= kind <= MIDDLE:
@@ -203,6 +210,15 @@ def other_start(fit: Fit, kind: int) -> None:
         elif SOMEWHERE <= kind < BESIDE or kind >= BESIDE + 2 * len(fit.x):
             x = anywhere(fit, i, place)
         fit.x[i] = min(max(x, fit.low[i]), fit.high[i])
+
+
+def amounts_were_guessed(fit: Fit) -> bool:
+    """Return whether an amount ended many errors above its start, and at many times as much."""
+    guessed = False
+    for i in range(len(fit.x)):
+        far = fit.end[i] - fit.start[i] > ASTRAY * fit.end_error[i] > 0.0
+        guessed = guessed or (far and fit.low[i] == 0.0 and fit.end[i] > MANY_TIMES * fit.start[i])
+    return guessed
 
 
 def up(fit: Fit, i: int) -> float:
