@@ -22,10 +22,12 @@ os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 # tests/statistics are optimised, as those of users are.
 os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
-# Folders of tests whose machine code LLVM selects, orders and puts into registers as well as it can, as it does for users:
-# they test that code. For all others it takes half of the time, studies of many toys as well; passes over the text, which
-# know what is undefined, are the same.
-OPTIMISED = {"functions", "kernel", "targets"}
+# Folders and files of tests whose machine code LLVM selects, orders and puts into registers as well as it can, as it does for
+# users: they test what it computes. For all others it takes half of the time, studies of many toys as well; passes over the
+# text, which know what is undefined, are the same.
+OPTIMISED = {
+    "functions", "kernel", "test_accuracy", "test_operations", "test_sums", "test_vecmath", "test_whole_fits",
+}  # fmt: skip
 PROGRAMS = (compile_sums, compile_renamed, compile_values, compile_sampler, driver_code, expect_driver)
 
 PATIENT = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -48,8 +50,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Switch the optimisation of machine code to that of the folder; programs with another one are forgotten."""
-    level = 2 if item.path.parent.name in OPTIMISED else 0
+    """Switch the optimisation of machine code to that of the file; programs with another one are forgotten."""
+    level = 2 if {item.path.parent.name, item.path.stem} & OPTIMISED else 0
     if level == machine_code.LEVEL:
         return
     wait_for_all()
