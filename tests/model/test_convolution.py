@@ -11,7 +11,7 @@ from scipy import stats
 import morefit as mf
 from backend_rows import COMPILED, there
 from morefit.errors import ModelError
-from morefit.expr import evaluate, scalar
+from morefit.expr import const, evaluate, scalar
 from morefit.jobs.digest import fingerprint
 from morefit.model.compose.convolution import Convolved
 
@@ -503,3 +503,38 @@ def test_a_template_with_a_width_for_each_event_is_normalised_for_each():
     drawn = mf.generate(model, 3000, given={"e": np.linspace(0.02, 0.45, 50)}, seed=1)
     assert stats.kstest(model.cdf(drawn["m"], given=drawn), "uniform").pvalue > 1e-3
     assert mf.fit(model, drawn).valid
+
+
+@pytest.mark.parametrize("kind", ["steps", "kernels"])
+def test_templates_take_a_resolution_with_a_kink(kind):
+    # a histogram took half a minute, and kernel estimates were refused
+    x, d = mf.Observable("x", 0.0, 1.0), mf.Observable("d", -0.4, 0.4)
+    sigma = mf.Parameter("sigma", 0.03, 0.01, 0.1)
+    events = np.random.default_rng(1).beta(3, 4, 2_000)
+    counts = np.histogram(events, 12, (0, 1))
+    template = (
+        mf.KernelDensity(x, {"x": events}, bandwidth=0.08)
+        if kind == "kernels"
+        else mf.Histogram(x, counts, kind)
+    )
+    resolution = mf.shapes.CrystalBall(d, 0.0, sigma, 1.2, 3.0)
+    model = mf.Convolution(template, resolution)
+    points = np.array([0.013, 0.31, 0.502, 0.97])
+    kinks = points - -1.2 * 0.03
+    cuts = np.unique(
+        np.concatenate([template.pieces()[0], kinks, points - 0.4, points + 0.4, np.linspace(0, 1, 201)])
+    )
+    cuts = cuts[(cuts >= 0) & (cuts <= 1)]
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    t = (cuts[:-1, None] + np.diff(cuts)[:, None] * (1 + nodes) / 2).ravel()
+    heights = (np.diff(cuts)[:, None] * weights / 2).ravel() * evaluate(template.density(), {"x": t})
+    apart = points[:, None] - t
+    seen = evaluate(resolution.density(), {"sigma": 0.03, "d": apart}) * (abs(apart) <= 0.4)
+    found = evaluate(model.density(), {"sigma": 0.03, "x": points})
+    assert found == pytest.approx(seen @ heights, rel=1e-8)
+    if kind == "kernels":
+        return
+    area = evaluate(model.integral_between(const(0.2), const(0.7)), {"sigma": 0.03})
+    x = (np.linspace(0.2, 0.7, 65)[:-1, None] + 0.5 / 64 * (1 + nodes) / 2).ravel()
+    density = evaluate(model.density(), {"sigma": 0.03, "x": x})
+    assert area == pytest.approx(0.5 / 64 / 2 * np.sum(np.tile(weights, 64) * density), rel=1e-8)

@@ -28,10 +28,22 @@ def test_a_restricted_conditional_density_is_conditional():
     assert np.array_equal(data["y"], ROWS["y"])
     below = chance(2, data["x"], data["y"]) / chance(2, 5, data["y"])
     assert stats.kstest(below, "uniform").pvalue > 1e-3
-    with pytest.raises(
-        mf.ModelError, match=r"events with 'y' given can be drawn from one density in one range"
-    ):
-        mf.generate(mf.Restricted(PEAK, {"x": [(1, 3), (5, 8)]}), given=ROWS)
+
+
+def test_restricted_conditional_sums_are_drawn_from():
+    # these were refused
+    model = mf.Restricted(mf.Sum([PEAK, mf.Uniform(X)], fractions=[0.6]), {"x": [(1, 3), (5, 8)]})
+    data = mf.generate(model, given=ROWS, seed=1)
+    assert np.array_equal(data["y"], ROWS["y"])
+
+    def area(low, high):
+        return 0.6 * chance(low, high, data["y"]) / chance(0, 10, data["y"]) + 0.4 * (high - low) / 10
+
+    first = area(1, np.minimum(data["x"], 3))
+    below = (first + area(5, np.maximum(data["x"], 5))) / (area(1, 3) + area(5, 8))
+    assert stats.kstest(below, "uniform").pvalue > 1e-3
+    with pytest.raises(mf.ModelError, match=r"with 'y' given cannot be drawn in ranges of it"):
+        mf.generate(mf.Restricted(PEAK, {"y": (1.0, 1.5)}), given=ROWS)
 
 
 def test_a_plot_of_a_conditional_fit_in_ranges_extrapolates_event_by_event():

@@ -160,13 +160,13 @@ class Restricted(Pdf):
         return probability_of(self.whole, both, values) / probability_of(self.whole, self.ranges, values)
 
     def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
-        if self.given and (
-            len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1 or self.conditional_ranges
-        ):
+        if self.conditional_ranges:
             raise ModelError(
-                f"restricted: events with {listing(self.given)} given can be drawn from one density in one range of what is"
-                f" drawn, got {region_text(self.ranges)}; draw from the model itself, and cut"
+                f"restricted: events with {listing(self.given)} given cannot be drawn in ranges of it, got"
+                f" {region_text(self.conditional_ranges)}; cut the columns that are given, and draw in ranges of the others"
             )
+        if self.given and (len(list(boxes(self.ranges))) > 1 or len(self.shares()) > 1):
+            return recipes.single(self)  # as a whole: each row must be accepted equally often
         if len(shares := self.shares()) > 1:
             return recipes.mixture([share for share, _ in shares], [pdf for _, pdf in shares])
         if len(factors := self.factors()) > 1:

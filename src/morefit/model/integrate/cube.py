@@ -28,13 +28,12 @@ from morefit.expr import (
     evaluate,
     integral_of,
     leaves,
-    multiply_all,
     substitute,
     toposort,
     where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.model.integrate.edges import base_of_root, zeros_of_kinks
+from morefit.model.integrate.edges import base_of_root
 from morefit.model.integrate.panels import (
     AT_ENDS,
     AT_RIDGE,
@@ -46,10 +45,10 @@ from morefit.model.integrate.panels import (
     is_always_finite,
 )
 from morefit.model.integrate.pieces import decide, guarded
+from morefit.model.integrate.split import split_by_kinks
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
-MAX_PARTS = 256  # of a density with kinks of their own
 MAX_PLACES = 400
 MAX_TRACKED = 64  # peaks that move,
 MAX_COPIES = 4  # of a density of one observable, in each of which choices are decided
@@ -100,40 +99,6 @@ def map_to_cube(density: Expr, observables: Sequence[Observable], points: Points
             break
     assert best is not None
     return best
-
-
-def split_by_kinks(density: Expr) -> list[Expr]:
-    """Write a density as a sum of parts that have their kinks in common, so that each has few edges."""
-    groups: dict[frozenset[Expr], list[Expr]] = {}
-    stack: list[tuple[Expr, ...]] = [(density,)]
-    while stack:
-        factors = stack.pop()
-        k = next((k for k, factor in enumerate(factors) if is_mixed(factor)), None)
-        if k is None:
-            product = factors[0] if len(factors) == 1 else multiply_all(*factors)
-            groups.setdefault(kinks_of(product), []).append(product)
-        elif factors[k].op is Op.MUL:
-            stack.append((*factors[:k], *factors[k].args, *factors[k + 1 :]))
-        else:
-            stack += [(*factors[:k], term, *factors[k + 1 :]) for term in reversed(factors[k].args)]
-        if len(stack) + len(groups) > MAX_PARTS:
-            return [density]
-    return [terms[0] if len(terms) == 1 else add_all(*terms) for terms in groups.values()]
-
-
-def is_mixed(factor: Expr) -> bool:
-    """Return whether a factor is a sum of terms with different kinks, or a product with such a factor."""
-    if factor.op is Op.ADD:
-        return len({kinks_of(term) for term in factor.args}) > 1
-    return factor.op is Op.MUL and any(is_mixed(part) for part in factor.args)
-
-
-@lru_cache(maxsize=4096)
-def kinks_of(expr: Expr) -> frozenset[Expr]:
-    """Return the expressions of observables at whose zeros an expression has kinks."""
-    nodes = toposort(expr, enter_integrals=False, enter_sums=False)
-    zeros = (zero for node in nodes for zero in zeros_of_kinks(node))
-    return frozenset(zero for zero in zeros if leaves(Op.COLUMN, zero))
 
 
 def plain_integral(density: Expr, observables: Sequence[Observable]) -> Expr:

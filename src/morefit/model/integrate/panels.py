@@ -35,6 +35,7 @@ MAX_CENTRES = 200  # of a formula that are places where a peak may hide
 AT_ROOT, AT_RIDGE = 2, 4  # powers of distances from edges where another one ends as a root, and from ridges
 MAX_RIDGES = 4  # of a density of several observables, along which panels are cut
 RIDGE = 1 / 32  # of a range: what changes inside of that is narrow,
+RARE = 0.05  # of all points at which it changes: fewer are no ridge
 CLOSE = 1e-3  # of a range: two edges that differ by less are one ridge
 NEAR = 1e-4  # of an axis: the least distance from an edge at which that is looked at
 LEAST_RIDGE = 1e-6  # if it changes by this part of the largest value
@@ -196,7 +197,10 @@ class Edges:
         rise, rise_near = (abs(right - left) for right, left in (sides[:2], sides[2:]))
         narrow = (bent_near > bent / 16) & (bent > LEAST_RIDGE * size)
         steep = (rise_near > rise / 3) & (rise > LEAST_RIDGE * size)
-        return bool(np.any(narrow | steep))
+        changes = np.maximum(bent, rise) > LEAST_RIDGE * size
+        return bool(
+            np.sum(narrow | steep) > RARE * np.sum(changes)
+        )  # some are edges of a region that pass by
 
     @property
     def any_singular(self) -> bool:
