@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
-from morefit.expr import Expr, ONE, Op, ZERO, add_all, const, evaluate, substitute, to_expr, where
-from morefit.model.arguments import described, listed, listing
+from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, evaluate, substitute, to_expr, where
+from morefit.model.arguments import listing
 from morefit.model.compose.convolution_checks import check_parts, check_truth
 from morefit.model.compose.sum import Sum
 from morefit.model.density import Density

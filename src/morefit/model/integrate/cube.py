@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
