@@ -148,6 +148,8 @@ def test_numpy_functions_mean_what_they_mean_for_numbers(name, numbers):
     function, numbers = ufunc(name), (*numbers, 0.4)
     with np.errstate(all="ignore"):
         expected = float(function(*numbers[: function.nin]))
+    if name == "betaln" and min(numbers[:2]) < 0:  # scipy's has lost the sign of the beta function
+        expected = float("nan")
     found = evaluate(function(*(x, y, z)[: function.nin]), dict(zip("xyz", numbers, strict=True)))
     assert float(found) == pytest.approx(expected, rel=FEW_ROUNDINGS, nan_ok=True)
 

@@ -123,7 +123,7 @@ def test_issue_toys_of_one_event_are_fitted_again_together(monkeypatch):
 
 
 def test_groups_of_toys_have_no_more_events_than_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(import_module("morefit.toys.batch"), "TOGETHER", 10)
+    monkeypatch.setattr(import_module("morefit.toys.whole_fits"), "TOGETHER", 10)
     sizes = np.array([3, 4, 5, 20, 1, 9, 2])
     groups = list(by_events(np.array([0, 1, 2, 3, 5, 6]), sizes))
     assert [list(g) for g in groups] == [[0, 1], [2], [3], [5, 6]]

@@ -141,7 +141,8 @@ def cut_at_ridges(
 ) -> Adapted:
     """Cut boxes of several dimensions that a ridge crosses between their nodes, until none is left."""
     boxes, error = adapted.boxes, adapted.error
-    sizes, totals = np.abs(adapted.totals), adapted.totals
+    totals = adapted.totals
+    sizes = np.maximum(np.abs(totals), np.finfo(float).tiny)  # there may be no events at all
     done: list[Boxes] = []
     for _ in range(DEPTH):
         missed, missing = between_nodes(measure, boxes, search(boxes), sizes)
@@ -172,7 +173,8 @@ def between_nodes(
         return missed, 0.0
     low, high = boxes.low[rows], boxes.high[rows]
     side = POINT * (high - low)
-    at_place = Boxes(boxes.domain, places[rows] - side, places[rows] + side, boxes.power, points=1)
+    inside = np.clip(places[rows], low + side, high - side)  # beyond an edge there may be another density
+    at_place = Boxes(boxes.domain, inside - side, inside + side, boxes.power, points=1)
     heights = np.abs(measure(at_place)) * (2 * POINT) ** -axes  # times the volumes of the boxes
     areas = np.abs(measure(boxes.replaced(low, high)))
     above = (heights > RIDGE_SHARE[axes] * areas) & (heights > LEAST_RIDGE * sizes)
