@@ -15,7 +15,9 @@ def accepted_part(model: Pdf, acceptance: Expr) -> Pdf:
     if all(column.name in given for column in symbols(Op.COLUMN, acceptance)):
         return model  # for each row of what is given, all events are accepted alike
     if isinstance(model, Restricted):
-        return restricted(accepted_part(model.whole, acceptance), model.ranges, model.yields_in)
+        return restricted(
+            accepted_part(model.whole, acceptance), model.ranges
+        )  # which has yields of full ranges
     expected = model.expected_events()
     if expected is None:
         return Efficiency(model, acceptance)
