@@ -13,7 +13,7 @@ from backend_rows import COMPILED, there
 from morefit.errors import ModelError
 from morefit.expr import const, evaluate, scalar
 from morefit.jobs.digest import fingerprint
-from morefit.model.compose.convolution import Convolved
+from morefit.model.compose.convolved import Convolved
 
 M, T = mf.Observable("m", 4.5, 6.5), mf.Observable("t", -1.0, 8.0)
 D = mf.Observable("d", -1.0, 1.0)

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
-
-from morefit.arrays import Array
-from morefit.dataclass import dataclass
 from morefit.errors import ModelError
-from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, evaluate, substitute, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, add_all, substitute, to_expr
 from morefit.model.arguments import listing
 from morefit.model.compose.convolution_checks import check_parts, check_truth
+from morefit.model.compose.convolved import Convolved
 from morefit.model.compose.sum import Sum
-from morefit.model.density import Density
-from morefit.model.integrate import integral_over, moving_edges
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.replace import Replacement
-from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
-from morefit.model.template_sums import integral_over_template
 from morefit.text.arguments import in_sentences
-
-MANY_MORE = (
-    3  # edges of an integral over differences than of one over true values: the latter is cheaper then
-)
-Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 
 @in_sentences
@@ -138,214 +123,3 @@ def conditional_on(numbers: Mapping[Observable, Parameter], pdf: Pdf) -> Pdf:
     own = pdf.replaced(lambda attribute: attribute)  # one that is the user's must not change
     vars(own)["given"] = tuple(numbers)
     return own.replaced(Replacement([(number, o) for o, number in numbers.items()]))
-
-
-@dataclass(frozen=True, eq=False)
-class Convolved(Pdf):
-    """A density convolved with a resolution by an integral for each event."""
-
-    x: Observable
-    difference: Observable
-    source: Pdf  # of true values
-    resolution: Pdf
-    truth: tuple[float, float] | None
-
-    @cached_property
-    def observables(self) -> tuple[Observable, ...]:
-        return (self.x, *self.given)
-
-    @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(dict.fromkeys((*self.source.parameters, *self.resolution.parameters)))
-
-    def true_density(self, t: Expr) -> Expr:
-        """Return the density of a true value."""
-        return self.cut(t, substitute(self.source.density(), {self.x.expr: t}))
-
-    def cut(self, t: Expr, value: Expr) -> Expr:
-        """Return a value that is zero where the true value does not occur."""
-        for end, sign in zip(self.truth or (), (1, -1), strict=False):
-            if math.isfinite(end):
-                value = where(sign * (t - end) < 0, ZERO, value)
-        return value
-
-    def smear(self, d: Expr) -> Expr:
-        """Return the density of a difference."""
-        (own,) = self.resolution.drawn
-        return substitute(self.resolution.density(), {own.expr: d})
-
-    def density(self) -> Expr:
-        if (pieces := self.pieces_of_source()) is not None:
-            return self.by_cells(self.x.expr, pieces)
-        if self.over_template is not None:
-            return self.over_template
-        x, d = self.x.expr, self.difference.expr
-        product = self.smear(d) * self.true_density(x - d)
-        return integral_over(product, [self.difference], self.parameters, given=[self.x])
-
-    @cached_property
-    def over_template(self) -> Expr | None:
-        """The density as a sum over points of a template, with any resolution; None if the source is none."""
-        pieces = self.source.pieces()
-        if pieces is None or self.given or self.truth != (self.x.low, self.x.high):
-            return None
-        x, d = self.x.expr, self.difference
-
-        def resolution(t: Expr) -> Expr:
-            return where((x - t < d.low) | (x - t > d.high), ZERO, self.smear(x - t))
-
-        def inside(t: Expr) -> Expr:
-            return self.smear(x - t)
-
-        width = self.x.high - self.x.low
-        function = inside if d.low <= -width and d.high >= width else resolution
-        return integral_over_template(function, self.true_value, pieces, self.parameters, [self.x])
-
-    def pieces_of_source(self) -> Pieces | None:
-        """Return the cells of a template and their polynomials, if it is one and the resolution is made of Gaussians."""
-        gaussians = all(isinstance(one, Gaussian) for _, one in self.resolution.shares())
-        return self.source.pieces() if gaussians and self.truth == (self.x.low, self.x.high) else None
-
-    def by_cells(self, x: Expr, pieces: Pieces) -> Expr:
-        """Return a template, cell by cell, with a resolution that is made of Gaussians."""
-        parts = []
-        for share, gaussian in self.resolution.shares():
-            assert isinstance(gaussian, Gaussian)
-            ends = x - self.difference.high, x - self.difference.low
-            seen = smeared_cells(x - gaussian.mu, *pieces, to_expr(gaussian.sigma), ends)
-            parts.append(seen if gaussian is self.resolution else share / gaussian.integral() * seen)
-        return add_all(*parts) if len(parts) > 1 else parts[0]
-
-    def integral(self) -> Expr:
-        known = self.integral_between(const(self.x.low), const(self.x.high))
-        if known is not None:
-            return known
-        x, d = self.x.expr, self.difference.expr
-        product = self.smear(d) * self.true_density(x - d)
-        return integral_over(product, [self.x, self.difference], self.parameters)
-
-    def integral_between(self, low: Expr, high: Expr) -> Expr | None:
-        if (
-            pieces := self.pieces_of_source()
-        ) is not None:  # what lies below a value is what was below it, smeared
-            total = summed_up(pieces, self.x.high - self.difference.low)
-            return self.by_cells(high, total) - self.by_cells(low, total)
-        if low.op is high.op is Op.CONST:  # one integral for all events
-            return self.seen_between(low, high, ())
-        # kinks are put in order for ends in their ranges, so that an end has the whole range of the observable
-        end = Observable.interned(f"end {self.x.name}", self.x.low, self.x.high, "")
-        below, start = self.area_by_parts(end), ZERO
-        if below is not None:
-            start = substitute(below, {end.expr: const(self.x.low)})
-        elif (below := self.seen_between(const(self.x.low), end.expr, (end,))) is None:
-            return None
-        # at the low end panels are empty, and the order of their edges is not known
-        below_low = where(low <= self.x.low, start, substitute(below, {end.expr: low}))
-        return substitute(below, {end.expr: high}) - below_low
-
-    def area_by_parts(self, end: Observable) -> Expr | None:
-        """Return the integral up to an end, up to a constant, by what the resolution has below each difference.
-
-        None if there is no formula for that, or there is one for the true density.
-
-        Its kinks do not move with the end then, which matters if it is a table and has many. Of what lies outside of
-        the range, the smaller part is counted, as it cancels.
-        """
-        low, high = self.true_ends(self.x.low - self.difference.expr, end - self.difference.expr)
-        if self.over_template is not None or self.source.integral_between(low, high) is not None:
-            return None
-        d, true, place = self.difference, self.true_value, Observable.interned("place", 0.0, 1.0, "")
-        starts = {p.name: p.start for p in self.parameters}
-        at_low, at_high = (
-            float(evaluate(self.true_density(const(e)), starts)) for e in (true.low, true.high)
-        )
-        falls = at_low > at_high
-        between = self.resolution.integral_between
-        share = between(d.expr, const(d.high)) if falls else between(const(d.low), d.expr)
-        whole = between(const(d.low), const(d.high))
-        if share is None or whole is None:
-            return None
-        near = self.true_density(end - d) * share
-        width = self.x.high - end if falls else end - self.x.low
-        others = self.x.high - d.low - width * place if falls else self.x.low - d.high + width * place
-        far = self.true_density(others) * width
-        sums = [
-            integral_over(part, [o], self.parameters, given=[end]) for part, o in ((near, d), (far, place))
-        ]
-        return (-1 if falls else 1) * (sums[0] + whole * sums[1])
-
-    @lru_cache(maxsize=64)  # noqa: B019 (densities are few, and refer to nothing large)
-    def seen_between(self, low: Expr, high: Expr, given: tuple[Observable, ...]) -> Expr | None:
-        """Return the integral over an interval whose ends are numbers or observables, if it is one over true values."""
-        if self.over_template is not None:
-            pieces, t = self.source.pieces(), self.true_value
-            assert pieces is not None
-            ends = self.differences(low - t, high - t)
-            if (area := self.resolution.integral_between(*ends)) is not None:
-                total = integral_over_template(
-                    lambda at: substitute(area, {t.expr: at}), t, pieces, self.parameters, given
-                )
-                if total is not None:
-                    return total
-        known = self.smeared_area(low, high, given)
-        return None if known is None else integral_over(known[0], [known[1]], self.parameters, given=given)
-
-    def differences(self, *ends: Expr) -> tuple[Expr, ...]:
-        """Return differences of measured and true values inside of their range."""
-        return tuple(Op.MIN(Op.MAX(end, self.difference.low), self.difference.high) for end in ends)
-
-    def smeared_area(
-        self, low: Expr, high: Expr, given: tuple[Observable, ...] = ()
-    ) -> tuple[Expr, Observable] | None:
-        """Return what the integral over an interval is one integral of, and over what, if there is a formula.
-
-        Of two, it is the one over differences, unless that has many more edges that move.
-        """
-        d, t = self.difference, self.true_value
-        known: list[tuple[Expr, Observable]] = []
-        true = self.source.integral_between(*self.true_ends(low - d, high - d))
-        if true is not None:
-            known.append((self.smear(d.expr) * true, d))
-        seen = self.resolution.integral_between(*self.differences(low - t, high - t))
-        if seen is not None:
-            known.append((self.true_density(t.expr) * seen, t))
-        if len(known) == 2:
-            first, other = (len(moving_edges(*one, self.parameters, given)) for one in known)
-            return known[first > MANY_MORE + other]
-        return known[0] if known else None
-
-    def true_ends(self, low: Expr, high: Expr) -> tuple[Expr, Expr]:
-        """Return the ends of an interval of true values, without those that do not occur."""
-        ends = [low, high]
-        for end, nearer in zip(self.truth or (), (Op.MAX, Op.MIN), strict=False):
-            if math.isfinite(end):
-                ends = [nearer(one, end) for one in ends]
-        return ends[0], ends[1]
-
-    @property
-    def true_value(self) -> Observable:
-        """The true value: its range are those from which a measured value in the range can come."""
-        low, high = self.truth or (-math.inf, math.inf)
-        ends = max(low, self.x.low - self.difference.high), min(high, self.x.high - self.difference.low)
-        return Observable.interned(f"true {self.x.name}", *ends, "")
-
-    def recipe(self, recipes: Recipes[Recipe]) -> Recipe:
-        if self.given:  # each row must be accepted equally often
-            return recipes.single(self)
-        t, d = self.true_value, self.difference
-        whole = (t.low, t.high) == (self.x.low, self.x.high) and self.source.pieces() is not None
-        true = self.source if whole else Density(self.true_density(t.expr), t)
-        own = self.resolution.observables[0] is d
-        return recipes.shifted(self, true, self.resolution if own else Density(self.smear(d.expr), d))
-
-
-def summed_up(pieces: Pieces, end: float) -> Pieces:
-    """Return the integral of a piecewise polynomial from its first edge on, as another that stays constant up to an end."""
-    edges, rows = pieces
-    powers = np.arange(1, len(rows) + 1)[:, None]
-    higher = rows / powers
-    before = np.concatenate([[0.0], np.cumsum(np.sum(higher * np.diff(edges) ** powers, axis=0))])
-    last = np.zeros(len(rows) + 1)
-    last[0] = before[-1]
-    whole = np.column_stack([np.vstack([before[:-1], higher]), last])
-    return np.append(edges, max(end, edges[-1] + 1.0)), whole

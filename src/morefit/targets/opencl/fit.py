@@ -29,9 +29,9 @@ from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
 
-MAX_TOYS = 1 << 18  # in a launch: short enough for Ctrl-C and for displays that watch the device
-MAX_BYTES = 1 << 33  # of the events and records of a launch, if that is not more than a share of the memory
-SHARE = 1 / 16
+MAX_TOYS = 1 << 19  # in a launch: short enough for Ctrl-C and for displays that watch the device
+MAX_BYTES = 1 << 34  # of the events and records of a launch, if that is not more than a share of the memory
+SHARE = 1 / 8
 MAX_TEXTS = 64  # cached in this process
 MAX_SPACES = 4  # whose buffers stay on the device for the next fits
 WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
