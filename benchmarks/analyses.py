@@ -244,7 +244,7 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
         return rows
 
     count = 64
-    while (spent := best(partial(whole, count), 1)) < seconds / 4 and count < 1 << 17:
+    while (spent := best(partial(whole, count), 1)) < seconds / 4 and count < 1 << 18:
         count = min(4 * count, max(count + 1, int(count * seconds / max(spent, 1e-6))))
     toy = best(lambda: whole(count), repeats) / count
     rows = FitRows(job.layout, whole(count))
