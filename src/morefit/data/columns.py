@@ -184,9 +184,8 @@ def to_column(raw: object, *, copy: bool = True) -> tuple[Array, int]:
         remedy = CONVERSIONS.get(array.dtype.kind, "convert it with astype(float)")
         raise DataError(f"must be real numbers, got dtype {array.dtype}; {remedy}")
     with np.errstate(over="ignore"):
-        if type(array) is np.ndarray or not isinstance(
-            array, np.ma.MaskedArray
-        ):  # numpy.ma is imported when used
+        # numpy.ma is imported when used
+        if type(array) is np.ndarray or not isinstance(array, np.ma.MaskedArray):
             return copied(array) if copy else np.asarray(array, np.float64, order="C"), 0
         column = np.ma.filled(array.astype(np.float64), np.nan)
     return np.ascontiguousarray(column), int(np.ma.getmaskarray(array).sum())
@@ -284,13 +283,14 @@ def copied(array: NDArray[Any]) -> Array:
 def bad_columns(draft: Draft, ranges: Iterable[Ranged]) -> Iterator[str]:
     """Yield a message for each column with events that are masked, not finite, or outside the range of its observable."""
     by_name = {o.name: o for o in ranges}
+    # the usual case, and fast
     inside = {
         name
         for name, o in by_name.items()
         if name in draft.columns
         and not draft.masked[name]
         and all_between(draft.columns[name], o.low, o.high)
-    }  # the usual case, and fast
+    }
     for name, column in draft.columns.items():
         if name not in inside:
             yield from not_finite(draft.label(name), column, draft.masked[name], "events")

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from morefit.arrays import Array
 from morefit.expr.quadrature import MAX_BOXES, TOLERANCE, Adapted, Boxes, Domain, Measure, refine
 
-Search = Callable[
-    [Boxes], Array
-]  # a point in each box (boxes, axes) where there may be a ridge, nan where none may be
+# a point in each box (boxes, axes) where there may be a ridge, nan where none may be
+Search = Callable[[Boxes], Array]
 
 MAX_GROWTH = 4  # times the boxes to begin with: an axis may have many edges
 MANY_BOXES = {1: 24, 2: 96, 3: 96}  # more than a smooth integrand takes: other powers are tried
@@ -27,10 +26,11 @@ SHARE = {1: 1.5, 2: 2.0, 3: 2.0}
 LEAST_SHARE, SMOOTH = 1.001, 2.0
 DIGITS = 12  # of a place in the unit cube: places that differ by less are one
 DEPTH = 20  # halvings around a place where a narrow peak may hide
+# of the height of a ridge in the mean height of a box that resolves it, at most
 RIDGE_SHARE = {
     2: 16.0,
     3: 48.0,
-}  # of the height of a ridge in the mean height of a box that resolves it, at most
+}
 LEAST_RIDGE = 1e-7  # of the integral: a box that is lower in all its volume need not be looked at
 POINT = 1e-6  # of a box, that counts as a point
 MAX_PLACES = {1: 400, 2: 24, 3: 12}  # at which peaks are looked for

@@ -172,9 +172,8 @@ def look_elsewhere(
     idle = tuple(n for n in still if n in best.floating)
     where = np.array([[value, *(best.values[n] for n in idle)]])
     full, null = minimised(NAME, likelihood, best, (name, *idle), where)
-    if (
-        other not in idle
-    ):  # it is in another part, a constraint or a signal that stays: one null hypothesis for each point
+    # it is in another part, a constraint or a signal that stays: one null hypothesis for each point
+    if other not in idle:
         each = np.column_stack([np.tile(where, (len(values), 1)), values])
         _, null = minimised(NAME, likelihood, best, (name, *idle, other), each)
     names = [p.name for p in likelihood.all_parameters]

@@ -36,11 +36,12 @@ from morefit.model.integrate import find_breaks, grouped, integral_over, integra
 POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
 MAX_SIZE = 60_000  # nodes of a rule and of its derivatives: more take minutes to compile
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
+# of a density along its observable, between which rules have nodes of their own; tried in turn
 MAX_KINKS = (
     3,
     6,
     12,
-)  # of a density along its observable, between which rules have nodes of their own; tried in turn
+)
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
 FACTOR_ERROR = 1e-13  # relative to the largest bin
 TOTAL_ERROR = 1e-7  # relative, of the sum over all bins: more shows a peak that rules have missed

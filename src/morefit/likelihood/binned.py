@@ -244,13 +244,14 @@ class BinnedModel(TableModel):
     ) -> tuple[BinnedModel, dict[str, Array]]:
         """Return the model of some bins, and the columns of their table; one of the same bins is not made again."""
         lines = tuple(line.tobytes() for line in bins.edges)
+        # the model knows its source, so the id stays its own
         key = (
             id(source),
             lines,
             statistic,
             bins.weighted,
             flow,
-        )  # the model knows its source, so the id stays its own
+        )
         if key not in _models:
             _models[key] = cls.make(source, bins, statistic, flow)
             if len(_models) > MAX_MODELS:

@@ -26,9 +26,8 @@ BELOW = 1e-9  # of the largest height: less is rounding
 TOGETHER = 64  # rows of parameters, whose heights fit into a cache
 
 Bounds = tuple[float, float]
-Linear = dict[
-    str, Any
-]  # derivatives by parameters, at points or the same at all of them; of no name what is left without them
+# derivatives by parameters, at points or the same at all of them; of no name what is left without them
+Linear = dict[str, Any]
 
 
 def negative_place(model: Pdf, values: Mapping[str, float]) -> str:

@@ -197,9 +197,8 @@ def check_data(likelihood: Term, data: Sequence[Dataset] | None = None) -> None:
     parts = likelihood.parts
     each = [part.data for part in parts] if data is None else data
     entries = sum(part.entries_of(own) for part, own in zip(parts, each, strict=True))
-    if entries == 0 and not any(
-        part.extended for part in parts
-    ):  # that there are none is a measurement of yields
+    # that there are none is a measurement of yields
+    if entries == 0 and not any(part.extended for part in parts):
         raise DataError("dataset: has no events; there is nothing to fit, unless the model has yields")
     for part, own in zip(parts, each, strict=True):
         check_weights(own)

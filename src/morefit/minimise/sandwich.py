@@ -10,9 +10,8 @@ from morefit.kernel.program import Stage, parallel
 from morefit.minimise.newton_program import advance, begin_fit, draw, sums
 
 NOT_ONE = 0.1  # more than rounding can change a diagonal element of H^-1 H
-scores = Stage(
-    "scores"
-)  # squared ones, summed over the events at the trial point: the lower triangle of the new Hessian
+# squared ones, summed over the events at the trial point: the lower triangle of the new Hessian
+scores = Stage("scores")
 
 
 def fit_toy(job: Integers, fit: Fit) -> None:

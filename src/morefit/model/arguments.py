@@ -69,9 +69,8 @@ def check_call(kind: Any, args: tuple[Any, ...], named: Collection[str]) -> None
         raise ModelError(
             f"density '{kind.__name__}': has no argument '{unknown[0]}'; {suggest(unknown[0], names)}"
         )
-    required = (
-        names[len(args) : count - len(own.__defaults__ or ())] if args or named else ()
-    )  # pickles pass none
+    # pickles pass none
+    required = names[len(args) : count - len(own.__defaults__ or ())] if args or named else ()
     if missing := [name for name in required if name not in named]:
         raise ModelError(
             f"density '{kind.__name__}': argument '{missing[0]}' is missing;"

@@ -15,9 +15,8 @@ def accepted_part(model: Pdf, acceptance: Expr) -> Pdf:
     if all(column.name in given for column in symbols(Op.COLUMN, acceptance)):
         return model  # for each row of what is given, all events are accepted alike
     if isinstance(model, Restricted):
-        return restricted(
-            accepted_part(model.whole, acceptance), model.ranges
-        )  # which has yields of full ranges
+        # the whole model has the yields of full ranges
+        return restricted(accepted_part(model.whole, acceptance), model.ranges)
     expected = model.expected_events()
     if expected is None:
         return Efficiency(model, acceptance)

@@ -36,9 +36,8 @@ from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
 from morefit.model.template_sums import integral_over_template
 
-MANY_MORE = (
-    3  # edges of an integral over differences than of one over true values: the latter is cheaper then
-)
+# edges of an integral over differences than of one over true values: the latter is cheaper then
+MANY_MORE = 3
 Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 

@@ -61,10 +61,11 @@ def find_breaks(
         for zero in zeros_of_kinks(node):
             solutions = solve(zero, x)
             if solutions is None and (signs := scan(zero, x, low, high)) is not None:
+                # two that are close show no change of sign
                 solutions = (
                     *signs,
                     *(solve_turns(zero, x, span) or ()),
-                )  # two that are close show no change of sign
+                )
             if solutions is None:
                 unsolved[zero] = None  # also where turns are solved for: there may be more of them elsewhere
                 solutions = solve_turns(zero, x, span) or find_crossings(zero, x, ends, points)
@@ -193,9 +194,8 @@ def scan(zero: Expr, x: Expr, low: float, high: float) -> tuple[Expr, ...] | Non
         return None
     points = np.linspace(low, high, SCAN)
     signs = np.sign(sample(zero, x, points))
-    zero_around = (
-        np.convolve(signs == 0, np.ones(3), "same") == 3
-    )  # inside a piece where it is zero, as by underflow
+    # inside a piece where it is zero, as by underflow
+    zero_around = np.convolve(signs == 0, np.ones(3), "same") == 3
     zeros = points[(signs == 0) & ~zero_around].tolist()
     for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
         left, right = points[k], points[k + 1]

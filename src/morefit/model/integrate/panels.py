@@ -198,9 +198,8 @@ class Edges:
         narrow = (bent_near > bent / 16) & (bent > LEAST_RIDGE * size)
         steep = (rise_near > rise / 3) & (rise > LEAST_RIDGE * size)
         changes = np.maximum(bent, rise) > LEAST_RIDGE * size
-        return bool(
-            np.sum(narrow | steep) > RARE * np.sum(changes)
-        )  # some are edges of a region that pass by
+        # some are edges of a region that pass by
+        return bool(np.sum(narrow | steep) > RARE * np.sum(changes))
 
     @property
     def any_singular(self) -> bool:

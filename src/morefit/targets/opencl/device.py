@@ -20,9 +20,8 @@ from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, 
 from morefit.targets.opencl.staging import Staging
 
 MAX_SENT = 1 << 26  # bytes that are sent without waiting
-MIN_STAGED = (
-    1 << 23
-)  # bytes that are copied in pieces by several threads, to and from a device with memory of its own
+# bytes that are copied in pieces by several threads, to and from a device with memory of its own
+MIN_STAGED = 1 << 23
 MIN_COPY = 1 << 20  # bytes of an array that is not sent twice
 MAX_PROGRAMS = 256  # cached in this process
 # Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its

@@ -172,9 +172,8 @@ class FitRunner:
     device: Device
     job: WholeFit
     shapes: tuple[PartShape, ...] = field(init=False)
-    constants: dict[str, Any] = field(
-        init=False, default_factory=dict
-    )  # arguments by name, the same for all toys
+    # arguments by name, the same for all toys
+    constants: dict[str, Any] = field(init=False, default_factory=dict)
     sources: dict[int, FitSource] = field(init=False, default_factory=dict)  # by the items of a group
 
     def __post_init__(self) -> None:

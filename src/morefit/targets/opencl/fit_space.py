@@ -49,9 +49,8 @@ class Blocks:
         each = np.broadcast_to(-(-group * items // multiple) * multiple, counts.shape)
         blocks, first = cut_blocks(counts, each, np.cumsum(counts) - counts, empty=True)
         many = len(blocks) > len(counts)
-        if (
-            not many
-        ):  # the words of the only block are those of the toy: their corrections, zero, come after them
+        # the words of the only block are those of the toy: their corrections, zero, come after them
+        if not many:
             blocks["place"] = 2 * blocks["set"]
         return cls(blocks, first, many)
 

@@ -150,9 +150,8 @@ class Part:
 
     of: Callable[[Complex, Complex], str]  # of w and its derivative
     signed: Callable[[str], str]
-    below: Callable[
-        [str, Complex], str
-    ]  # of the value at -z, with its sign, and of what ``_reflected`` returns
+    # of the value at -z, with its sign, and of what ``_reflected`` returns
+    below: Callable[[str, Complex], str]
 
     def write(self, w: Writer, x: str, y: str) -> str:
         """Return it near the origin, and where a lane needs that far out or in the lower half plane."""
