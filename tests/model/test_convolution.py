@@ -442,6 +442,24 @@ def test_issue_a_template_of_many_steps_with_another_as_resolution_is_a_loop():
     np.testing.assert_allclose(model.cdf(points), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "cubic"])
+def test_a_template_between_points_with_steps_as_resolution_is_what_scipy_integrates(interpolation):
+    # each pair of kinks used to have a copy of the density in the program, which was not ready after a minute
+    x, d = mf.Observable("x", 0.0, 2.0), mf.Observable("d", -0.5, 0.5)
+    rng = np.random.default_rng(1)
+    errors = rng.random(20), np.linspace(-0.5, 0.5, 21)
+    source = mf.Histogram(x, (rng.random(30) + 0.2, np.linspace(0.0, 2.0, 31)), interpolation=interpolation)
+    model = mf.Convolution(source, mf.Histogram(d, errors))
+
+    grid = np.linspace(0.0, 2.0, 2001)
+    below = source.cdf(np.clip(np.subtract.outer(grid, errors[1]), 0.0, 2.0).ravel()).reshape(len(grid), -1)
+    seen = (below[:, :-1] - below[:, 1:]) @ errors[0]
+    shares = np.concatenate([[0.0], np.cumsum((seen[1:] + seen[:-1]) / 2)])
+    some = [10, 400, 1100, 1970]
+    np.testing.assert_allclose(model.pdf(grid[some]), seen[some] / (shares[-1] * grid[1]), rtol=1e-5)
+    np.testing.assert_allclose(model.cdf(grid[some]), shares[some] / shares[-1], rtol=1e-4)
+
+
 def test_issue_an_argus_background_with_a_resolution_has_its_end_point_fitted():
     # this used to be refused: panels that are empty counted zero times what is not a number
     m, d = mf.Observable("m", 5000.0, 5600.0), mf.Observable("d", -150.0, 150.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from morefit.expr import (
     to_expr,
     where,
 )
+from morefit.expr.interpolate import piecewise
 from morefit.model.density import Density
 from morefit.model.integrate import integral_over, moving_edges
 from morefit.model.observable import Observable
@@ -78,6 +79,8 @@ class Convolved(Pdf):
     def density(self) -> Expr:
         if (pieces := self.pieces_of_source()) is not None:
             return self.by_cells(self.x.expr, pieces)
+        if (seen := self.over_both(self.x.expr, 1)) is not None:
+            return seen
         if self.over_template is not None:
             return self.over_template
         if (steps := self.steps_of_source()) is not None:
@@ -118,6 +121,19 @@ class Convolved(Pdf):
             seen = smeared_cells(x - gaussian.mu, *pieces, to_expr(gaussian.sigma), ends)
             parts.append(seen if gaussian is self.resolution else share / gaussian.integral() * seen)
         return add_all(*parts) if len(parts) > 1 else parts[0]
+
+    def over_both(self, x: Expr, integrals: int) -> Expr | None:
+        """Return the sum over the steps of a resolution of so many integrals of a template; None if one is none.
+
+        One makes it the density, two make it what lies below a value.
+        """
+        source, steps = self.source.pieces(), self.resolution.pieces()
+        if source is None or steps is None or len(steps[1]) > 1 or self.truth != (self.x.low, self.x.high):
+            return None
+        for _ in range(integrals):
+            source = summed_up(source, self.x.high - self.difference.low)
+        integral = partial(piecewise, edges=source[0], rows=source[1])
+        return sum_of_steps(steps[0], steps[1][0], lambda low, high: integral(x - low) - integral(x - high))
 
     def steps_of_source(self) -> Pieces | None:
         """Return the cells of a template of steps, if the resolution has a formula for its integral."""
@@ -169,6 +185,9 @@ class Convolved(Pdf):
         ) is not None:  # what lies below a value is what was below it, smeared
             total = summed_up(pieces, self.x.high - self.difference.low)
             return self.by_cells(high, total) - self.by_cells(low, total)
+        above, below_low = self.over_both(high, 2), self.over_both(low, 2)
+        if above is not None and below_low is not None:
+            return above - below_low
         if low.op is high.op is Op.CONST:  # one integral for all events
             return self.seen_between(low, high, ())
         if self.over_template is None and (steps := self.steps_of_source()) is not None:
