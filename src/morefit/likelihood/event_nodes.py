@@ -24,7 +24,9 @@ MAX_CELLS = 1 << 12
 CHECKS = (
     2048  # equally spaced points, and as many events, at which a log density is compared: no peak may hide
 )
-TOLERANCE = 1e-9  # of a log density there, when a grid is made; it then gets twice as many cells
+TOLERANCE = (
+    1e-9  # of a log density there, when a grid is made; that of single data then gets twice as many cells
+)
 WORST = 1e-8  # that it may become when parameters move
 FEWER = 2  # times: nodes that are not fewer than events by that are not worth it
 MAX_CHECKED = 8  # rows of parameters at which nodes are known to be good
@@ -57,6 +59,16 @@ class Cells:
         events = cells_of(x, edges)
         return cls(edges, events, np.flatnonzero(np.bincount(events, minlength=count)))
 
+    @classmethod
+    def over(cls, low: float, high: float, count: int) -> Cells:
+        """Return cells over a range, whose nodes serve any events in it."""
+        return cls(np.linspace(low, high, count + 1), np.empty(0, np.int64), np.arange(count))
+
+    @property
+    def finer(self) -> Cells:
+        """Twice as many cells over the same range."""
+        return Cells.over(self.edges[0], self.edges[-1], 2 * (len(self.edges) - 1))
+
     @property
     def nodes(self) -> Array:
         """The nodes of the filled cells, cell by cell."""
@@ -78,10 +90,22 @@ class Cells:
         moments = [np.bincount(self.events, one, len(self.edges) - 1)[self.filled] for one in each]
         return np.asarray(np.stack(moments, axis=1) @ to_coefficients()).ravel()
 
-    @np.errstate(all="ignore")
+    def weights_of_sets(self, x: Array, sizes: Integers) -> Array:
+        """Return such sums over the events of each of many sets, which follow one another, (sets, nodes)."""
+        cells, count = cells_of(x, self.edges), len(self.edges) - 1
+        places = cells + np.repeat(count * np.arange(len(sizes)), sizes)
+        each = self.polynomials(x, cells)
+        moments = [np.bincount(places, one, count * len(sizes)) for one in each]
+        return np.asarray(np.stack(moments, axis=1) @ to_coefficients()).reshape(len(sizes), -1)
+
     def error(self, x: Array, logs: Logs, full: Array) -> float:
         """Return how far interpolated log densities are from computed ones, at points all over filled cells and at events."""
         checks = np.concatenate([np.linspace(x.min(), x.max(), CHECKS), x[:: max(1, len(x) // CHECKS)]])
+        return float(self.errors(checks, logs, full).max())
+
+    @np.errstate(all="ignore")
+    def errors(self, checks: Array, logs: Logs, full: Array) -> Array:
+        """Return the largest such error at points in filled cells, for each row of parameters; inf if one is not a number."""
         places = np.full(len(self.edges) - 1, -1)
         places[self.filled] = np.arange(len(self.filled))
         cells = cells_of(checks, self.edges)
@@ -91,8 +115,8 @@ class Cells:
         at_nodes = computed[:, : len(nodes)].reshape(len(full), -1, DEGREE + 1)
         coefficients = (at_nodes @ to_coefficients().T)[:, places[cells]]
         between = sum(coefficients[..., k] * t for k, t in enumerate(self.polynomials(checks, cells)))
-        worst = float(np.abs(between - computed[:, len(nodes) :]).max())
-        return worst if np.isfinite(worst) else np.inf
+        worst = np.abs(between - computed[:, len(nodes) :]).max(axis=1)
+        return np.where(np.isfinite(worst), worst, np.inf)
 
 
 def cells_of(x: Array, edges: Array) -> Integers:
@@ -169,6 +193,18 @@ def cells_for(x: Array, logs: Logs, full: Array, first: int = FIRST_CELLS) -> in
         error = Cells.of(x, count).error(x, logs, full)
         if error <= TOLERANCE:
             return 2 * count
+        count *= 2
+    return None
+
+
+def cells_over(low: float, high: float, logs: Logs, full: Array) -> Cells | None:
+    """Return as many cells over a range as a log density needs; None if there is no such number."""
+    points, count, error = np.linspace(low, high, CHECKS), FIRST_CELLS, 0.0
+    while count <= MAX_CELLS and error < np.inf:
+        cells = Cells.over(low, high, count)
+        error = cells.error(points, logs, full)
+        if error <= TOLERANCE:
+            return cells
         count *= 2
     return None
 

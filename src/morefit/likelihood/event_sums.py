@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
 from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
@@ -23,7 +23,16 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.datasets import PartData
 from morefit.likelihood.evaluation import Evaluation
-from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow, varying
+from morefit.likelihood.event_nodes import (
+    WORST,
+    Cells,
+    EventNodes,
+    FollowedNodes,
+    Logs,
+    cells_over,
+    split_slow,
+    varying,
+)
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf
 from morefit.model.opaque import opaque_names
@@ -176,15 +185,34 @@ class EventSums(Term):
         able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
         return able and not opaque_names(self.model)
 
+    @property
+    def slow_name(self) -> str | None:
+        """The name of the only observable, if the log density takes long and depends on nothing else."""
+        names = self.data.names
+        if not self.is_slow or len(names) != 1:
+            return None
+        return names[0] if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} == {*names} else None
+
     @cached_property
     def on_nodes(self) -> FollowedNodes | None:
         """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
-        if not self.is_slow or len(self.data.names) != 1:
+        name = self.slow_name
+        return None if name is None else self.nodes_for(varying(self.model.summed), name)
+
+    def cells(self, full: Array) -> Cells | None:
+        """Return cells whose nodes serve any events, if the log density takes long; they hold at rows of parameters."""
+        name = self.slow_name
+        if name is None:
             return None
-        (name,) = self.data.names
-        if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} != {name}:
-            return None
-        return self.nodes_for(varying(self.model.summed), name)
+        (o,) = (o for o in self.model.observables if o.name == name)
+        return cells_over(o.low, o.high, self.logs_of(varying(self.model.summed), name), full)
+
+    def cells_hold(self, cells: Cells, full: Array) -> Flags:
+        """Return at which rows of parameters cells resolve the log density."""
+        name = self.slow_name
+        assert name is not None
+        logs = self.logs_of(varying(self.model.summed), name)
+        return cells.errors(cells.finer.nodes, logs, full) <= WORST
 
     @cached_property
     def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:
@@ -200,14 +228,18 @@ class EventSums(Term):
 
     def nodes_for(self, term: Expr, name: str) -> FollowedNodes | None:
         """Return nodes for a term that depends on one observable; None if the events themselves are as cheap."""
+        start = np.array([[p.start for p in self.all_parameters]])
+        return FollowedNodes.of(name, self.data[name], self.data.weights, self.logs_of(term, name), start)
+
+    def logs_of(self, term: Expr, name: str) -> Logs:
+        """Return the function that computes a term at values of one observable."""
 
         def logs(points: Array, full: Array) -> Array:
             compiled = compile_values((term,), self.all_symbols, self.settings)
             bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
             return np.asarray(bound(full)[:, 0])
 
-        start = np.array([[p.start for p in self.all_parameters]])
-        return FollowedNodes.of(name, self.data[name], self.data.weights, logs, start)
+        return logs
 
     def program(
         self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None

@@ -17,11 +17,13 @@ from morefit.expr.evaluate import evaluate_nodes
 from morefit.expr.operations import LEAVES
 from morefit.expr.operations.record import Trait
 from morefit.expr.walk import BINDING
+from morefit.likelihood.accuracy import node_sums
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.parts import simulations
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
+SLOW_POINTS = 64  # of one observable, where each of them has an integral
 BELOW = 1e-9  # of the largest height: less is rounding
 TOGETHER = 64  # rows of parameters, whose heights fit into a cache
 
@@ -62,8 +64,7 @@ def negative_rows(model: Pdf, values: Mapping[str, Any]) -> Flags:
 def may_be_negative(model: Pdf, rows: Mapping[str, Array], count: int) -> Flags:
     """Return at which rows a part of a density, or the weight of one, is negative."""
     if is_part(model):
-        positive = lowest_of(density_of(model)) >= 0
-        return np.zeros(count, np.bool_) if positive else grid_of(model).negative(rows)
+        return np.zeros(count, np.bool_) if is_positive(model) else grid_of(model).negative(rows)
     below = np.zeros(count, np.bool_)
     for _, weight, pdf in model.branches():
         below |= may_be_negative(pdf, rows, count)
@@ -164,8 +165,10 @@ def linear_in(node: Expr, args: Sequence[Linear]) -> Linear | None:
 @lru_cache(maxsize=32)
 def grid_of(model: Pdf) -> Grid:
     """Return the points at which the density of a model is looked at."""
-    region, count = model.region(), len(model.observables)
-    lines = [line_of(region.get(o.name) or [(o.low, o.high)], POINTS[count]) for o in model.observables]
+    region, points = model.region(), POINTS[len(model.observables)]
+    if len(model.observables) == 1 and node_sums(model):
+        points = SLOW_POINTS
+    lines = [line_of(region.get(o.name) or [(o.low, o.high)], points) for o in model.observables]
     columns = {o.name: a.ravel() for o, a in zip(model.observables, np.meshgrid(*lines), strict=True)}
     density, known, order = density_of(model), dict[Expr, Any](), list[Expr]()
     for node in toposort(density, enter_integrals=False, enter_sums=False):
@@ -194,7 +197,7 @@ def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
 def doubtful_weights(model: Pdf) -> tuple[Expr, ...] | None:
     """Return weights of parts of a density that has no negative values where these have none; None if it may have some."""
     if is_part(model):
-        return () if lowest_of(density_of(model)) >= 0 else None
+        return () if is_positive(model) else None
     weights: list[Expr] = []
     for _, weight, pdf in model.branches():
         inner = doubtful_weights(pdf)
@@ -218,6 +221,12 @@ def has_grid(model: Pdf) -> bool:
 @lru_cache(maxsize=256)
 def density_of(model: Pdf) -> Expr:
     return model.density()
+
+
+@lru_cache(maxsize=256)
+def is_positive(model: Pdf) -> bool:
+    """Return whether a density is known to have no negative values at any parameters."""
+    return all(lowest_of(each) >= 0 for each in model.integrands())
 
 
 @lru_cache(maxsize=256)

@@ -86,6 +86,12 @@ class Fits:
         if self.covariance is not None and fits.covariance is not None:
             self.covariance[sets] = fits.covariance[rows]
 
+    def take_all(self, sets: Integers, fits: Fits) -> None:
+        """Take other fits as those of some sets, however they were obtained."""
+        for method in np.unique(fits.method):
+            these = fits.method == method
+            self.take(sets[these], fits, these, int(method))
+
 
 def methods(status: Array, valid: Flags) -> NDArray[np.uint8]:
     """Return how fits were obtained by Newton's method, or why not."""

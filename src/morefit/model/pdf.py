@@ -151,6 +151,10 @@ class Pdf(ABC):
         """Return the densities that this one is directly made of, each with a title and the weight before it."""
         return ()
 
+    def integrands(self) -> tuple[Expr, ...]:
+        """Return functions whose product, or its integral, is the density: where none is negative, it is not."""
+        return (self.density(),)
+
     def shares(self) -> Shares:
         """Return the densities that this one adds up, each with its share of the events; the shares add up to one."""
         return ((ONE, self),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -129,6 +129,13 @@ class Toys:
             return StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in toys])
         return ChosenToys(self.ensemble, self.first + int(toys[0]), self.sizes[toys], toys - toys[0])
 
+    def in_memory(self, toys: Integers) -> Iterator[tuple[Integers, Toys]]:
+        """Yield some of these toys, as many together as memory can hold, and which they are."""
+        for some in by_events(toys, self.events):
+            numbers = self.numbers[some]
+            for run in np.split(some, np.flatnonzero(np.diff(numbers) != 1) + 1):
+                yield run, Toys(self.ensemble, int(self.numbers[run[0]]), self.sizes[run])
+
     def stored(self) -> StoredToys:
         """Return the same toys, drawn once for several fits."""
         return StoredToys(
@@ -187,9 +194,7 @@ class Toys:
             batch.rescue(rows)
             if ensemble.has_weights:
                 correct_errors(batch, rows, np.arange(len(some)))
-            for method in np.unique(rows.method):
-                these = rows.method == method
-                fits.take(some[these], rows, these, int(method))
+            fits.take_all(some, rows)
 
     def fit_finer(self, fits: Fits, failed: Integers, ensemble: Ensemble) -> Integers:
         """Fit some toys again in compiled code, with finer boxes for numerical integrals; return those that fail still."""
@@ -344,6 +349,10 @@ class StoredToys(Toys):
             events = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + own, own)
             buffers.append(tuple(upload(column.values[events]) for column in columns))
         return StoredToys(self.ensemble, 0, self.sizes[toys], tuple(buffers), self.toy_numbers[toys])
+
+    def in_memory(self, toys: Integers) -> Iterator[tuple[Integers, Toys]]:
+        for some in by_events(toys, self.events):
+            yield some, self.some(some)
 
     def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
         """Return what fits toys in compiled code; their events are copied to where a thread works on them."""

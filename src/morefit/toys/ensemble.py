@@ -21,6 +21,7 @@ from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.datasets import least_mean_weight
+from morefit.likelihood.event_nodes import Cells
 from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
@@ -51,6 +52,7 @@ class Ensemble:
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
+    on_nodes: bool = False  # stored events are nodes, and their weights numbers of events
     goal: float = GOAL  # of the EDM, of events that count once
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
@@ -141,6 +143,8 @@ class Ensemble:
     @cached_property
     def has_weights(self) -> bool:
         """Whether events have weights, so that errors come from the sandwich."""
+        if self.on_nodes:
+            return False
         return self.weighted or any(weight is not None for weight in self.formulas)
 
     @property
@@ -226,6 +230,25 @@ class Ensemble:
         return np.asarray(
             layout.first_records(start[None], self.limits, self.edm_goal, starts, self.thorough)[0]
         )
+
+    @cached_property
+    def grids(self) -> tuple[Cells | None, ...]:
+        """The cells of parts whose log density takes long, for fits at their nodes; None for others, and with weights."""
+        if self.on_nodes or self.has_weights:
+            return (None,) * len(self.fitted.parts)
+        return tuple(
+            part.cells(np.array([self.values_of(part, {}), self.values_of(part, self.truth)]))
+            if part.is_slow
+            else None
+            for part in self.fitted.parts
+        )
+
+    @cached_property
+    def at_nodes(self) -> Ensemble:
+        """The same for toys whose events are nodes, with numbers of events as weights."""
+        other = replace(self, weighted=True, on_nodes=True)
+        other.boxes = self.boxes
+        return other
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:

@@ -14,6 +14,7 @@ from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, envelope_error
+from morefit.toys.on_nodes import fit_on_nodes
 
 if TYPE_CHECKING:
     from morefit.toys.batch import Toys
@@ -35,6 +36,26 @@ def first_fits(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits]:
 
 def fit_whole_together(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
     """Draw and fit the toys of each ensemble in compiled code alone, None where that cannot be done; all have one backend."""
+    answers = [fit_slow(*each) if any(each[1].grids) else None for each in fits]
+    left = [k for k, done in enumerate(answers) if done is None]
+    for k, done in zip(left, fit_events([fits[k] for k in left]), strict=True):
+        answers[k] = done
+    return answers
+
+
+def fit_slow(toys: Toys, ensemble: Ensemble) -> Fits | None:
+    """Fit toys whose log density takes long for each event: at nodes, and the rest at their events; None if that cannot be done."""
+    fits, left = fit_on_nodes(toys, ensemble)
+    if len(left):
+        (rest,) = fit_events([(toys.some(left), ensemble)])
+        if rest is None:
+            return None
+        fits.take_all(left, rest)
+    return fits
+
+
+def fit_events(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
+    """Draw and fit the toys of each ensemble at their events."""
     answers: list[Fits | None] = [None] * len(fits)
     left = [k for k, (toys, _) in enumerate(fits) if toys.events.max(initial=0) <= SMALL]
     for _ in range(REPAIRS):

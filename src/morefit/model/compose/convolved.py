@@ -89,6 +89,9 @@ class Convolved(Pdf):
         product = self.smear(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
 
+    def integrands(self) -> tuple[Expr, ...]:
+        return self.true_density(self.true_value.expr), self.resolution.density()
+
     @cached_property
     def over_template(self) -> Expr | None:
         """The density as a sum over points of a template, with any resolution; None if the source is none."""
