@@ -109,6 +109,7 @@ class Reading:
     contrast: Array  # (rows,) relative to it
     coarseness: Array  # (rows, places) widths of the boxes around them, in units of the width of a peak there
     tails: Array  # (rows, places) the same of boxes at an end of the range, next to which a peak lies outside
+    ends: Array  # (rows, places) the same of boxes at the places, or at the end of the range next to those outside
 
     @classmethod
     def of(cls, out: Array, integral: Integral, boxes: Boxes) -> Reading:
@@ -127,7 +128,13 @@ class Reading:
         coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
         near = (0 < distance) & (distance < REACH) & np.isfinite(beyond) & (axes == 1)
         tails = np.where(near, beyond, 0.0)[:, :MAX_PROBES]
-        return cls(value, contrast, coarse.max(axis=2, initial=0.0), tails.max(axis=2, initial=0.0))
+        return cls(
+            value=value,
+            contrast=contrast,
+            coarseness=coarse.max(axis=2, initial=0.0),
+            tails=tails.max(axis=2, initial=0.0),
+            ends=np.nan_to_num(beyond).max(axis=2, initial=0.0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +146,7 @@ class Made:
     contrast: float
     coarseness: Array  # (places,)
     tails: Array  # (places,)
+    ends: Array  # (places,) the least of them
     scanned: Array  # (zeros,) widths of the boxes around zeros of sums that no formula gives, if a narrow peak is there
 
     def has_lost(self, widths: Array) -> bool:
@@ -237,6 +245,8 @@ class FollowedIntegral:
             self.remake(parameters, parameters[:0])
         made = self.shared.made[self.key]
         coarsest = COARSER * np.maximum(made.coarseness, COARSE)
+        # no narrow peak is at places outside, if boxes are wide at the end: they may move inside
+        coarsest[MAX_PROBES:][made.ends[MAX_PROBES:] > SMALL_BOX / NARROW] = np.inf
         # compiled fits do not scan: all rows are lost to them
         contrast = -1.0 if len(made.scanned) else GROWTH * max(made.contrast, self.floor)
         limits = np.concatenate([[contrast], coarsest])
@@ -296,7 +306,13 @@ class FollowedIntegral:
         if not np.any(scanned <= SMALL_BOX):
             scanned = np.empty(0)
         self.shared.made[self.key] = Made(
-            joint, adapted, contrast, coarseness, reading.tails.max(axis=0), scanned
+            rows=joint,
+            adapted=adapted,
+            contrast=contrast,
+            coarseness=coarseness,
+            tails=reading.tails.max(axis=0),
+            ends=reading.ends.min(axis=0),
+            scanned=scanned,
         )
         return True
 

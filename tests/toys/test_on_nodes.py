@@ -121,3 +121,15 @@ def test_a_true_density_that_may_be_negative_outside_is_looked_at():
     from morefit.likelihood.signs import is_positive
 
     assert not is_positive(odd)
+
+
+def test_a_place_that_moves_into_the_range_is_no_narrow_peak():
+    """Fits in compiled code took boxes for too wide around places that were outside of the range at the start."""
+    y, e = mf.Observable("y", 0.0, 40.0), mf.Observable("e", -10.0, 10.0)
+    peak = mf.shapes.RelativisticBreitWigner(
+        y, mf.Parameter("m", 10.0, 5.0, 15.0), mf.Parameter("g", 1.2, 0.3, 4.0)
+    )
+    model = mf.Convolution(peak, mf.Gaussian(e, 0.0, mf.Parameter("r", 1.0, 0.3, 3.0)))
+    toys = mf.toy_study(model, toys=10, events=600, seed=3, progress=False)
+    assert (toys.values[:, 0] < 9.95).any()
+    assert (toys.how == 0).all()  # by Newton's method, without a rescue
