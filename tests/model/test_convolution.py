@@ -556,3 +556,22 @@ def test_templates_take_a_resolution_with_a_kink(kind):
     x = (np.linspace(0.2, 0.7, 65)[:-1, None] + 0.5 / 64 * (1 + nodes) / 2).ravel()
     density = evaluate(model.density(), {"sigma": 0.03, "x": x})
     assert area == pytest.approx(0.5 / 64 / 2 * np.sum(np.tile(weights, 64) * density), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "reference"),
+    [
+        (lambda x: mf.shapes.Gamma(x, 3.0, 2.0), stats.gamma(3.0, scale=2.0)),
+        (lambda x: mf.shapes.Weibull(x, 2.0, 8.0), stats.weibull_min(2.0, scale=8.0)),
+    ],
+)
+def test_true_values_begin_where_a_density_is_defined(shape, reference):
+    x, d = mf.Observable("x", 0.0, 40.0), mf.Observable("d", -10.0, 10.0)
+    seen = mf.Convolution(shape(x), mf.Gaussian(d, 0.0, 1.0)).pdf([0.5, 3.0, 10.0], {})
+
+    def smeared(at):
+        ends = max(0.0, at - 10.0), at + 10.0
+        return quadrature.quad(lambda t: reference.pdf(t) * stats.norm.pdf(at - t), *ends, epsabs=1e-13)[0]
+
+    whole = quadrature.quad(smeared, 0.0, 40.0, epsabs=1e-10, limit=200)[0]
+    assert seen == pytest.approx([smeared(at) / whole for at in (0.5, 3.0, 10.0)], rel=1e-8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +28,7 @@ def Convolution(  # it stands where a density is made
     r"""Return the density of a measured value $x=t+d$: $\int p(t)\,R(x-t)\,dt$, normalised on the range of $x$.
 
     ``pdf`` is the density of the true value $t$, written in the observable $x$ that is measured. The range of $x$ is
-    that of measured values: true values may lie outside of it, anywhere the formula of ``pdf`` is positive, or, with
+    that of measured values: true values may lie outside of it, anywhere ``pdf`` is defined and positive (a ``Gamma`` begins at 0), or, with
     ``truth=(low, high)``, anywhere between these; those of a table, such as a histogram, in its range. ``resolution`` is the density of the difference $d$ of measured and
     true value, in an observable of its own whose range is that of differences; written in $x$, differences reach from
     ``x.low - x.high`` to ``x.high - x.low``.
@@ -55,7 +56,7 @@ def Convolution(  # it stands where a density is made
 def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> Pdf:
     """Return the convolution, by formula if there is one."""
     x, difference = check_parts(pdf, resolution)
-    ends = check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high))
+    ends = true_ends(pdf, check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high)))
     if isinstance(pdf, Sum):
         parts = [convolved(part, resolution, truth) for part in pdf.pdfs]
         weights: dict[str, Any] = {"yields": pdf.yields} if pdf.yields else {"fractions": pdf.fractions}
@@ -88,6 +89,14 @@ def unaffected(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> 
 def holds_outside(pdf: Pdf) -> bool:
     """Return whether the formula of a density means something outside of the range of its observable."""
     return pdf.extends and all(holds_outside(part) for *_, part in pdf.branches())
+
+
+def true_ends(pdf: Pdf, ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the range of true values, inside of where a density is defined; None for all numbers."""
+    if pdf.defined_on is None:
+        return ends
+    (low, high), (first, last) = pdf.defined_on, ends or (-math.inf, math.inf)
+    return float(max(low, first)), float(min(high, last))
 
 
 def by_formula(pdf: Pdf, resolution: Pdf) -> Pdf | None:
