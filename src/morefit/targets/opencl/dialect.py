@@ -160,3 +160,11 @@ def node_loop_lines(loop: NodeLoop, names: Names, kind: str) -> list[str]:
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
     return [("    " * depth + line) if line else line for line in lines]
+
+
+def horner(coefficients: Sequence[float], x: str) -> str:
+    """Write a polynomial, lowest coefficient first."""
+    *rest, text = map(repr, coefficients)
+    for c in reversed(rest):
+        text = f"fma({x}, {text}, {c})"
+    return text
