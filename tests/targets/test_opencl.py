@@ -38,8 +38,8 @@ from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.discover import devices
+from morefit.targets.opencl.fit_shape import PLAIN, lift_numbers
 from morefit.targets.opencl.functions import CALLED, DEFINED, TEXTS, texts_by_function
-from morefit.targets.opencl.lift import PLAIN, lift_numbers
 from morefit.targets.opencl.run import OpenCL
 from morefit.targets.opencl.source import render
 from morefit.targets.reference.run import Reference

@@ -16,7 +16,7 @@ from morefit.targets.coefficients import (
     TRIGAMMA,
     TWO_THIRDS,
 )
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
 from morefit.targets.cpu.writer import Writer
 
 ASYMPTOTIC_FROM = 4  # of digamma and trigamma
@@ -52,8 +52,7 @@ def _ends(w: Writer, x: str, h: str, result: str, at_infinity: float) -> str:
     return w.select(inside, result, NAN)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def digamma_rise(w: Writer, x: str, h: str) -> str:
     """Return digamma(x + h) - digamma(x) for x > 0 and h >= 0: a sum of positive terms."""
     fall = Fall(w, x, h, ASYMPTOTIC_FROM)
@@ -66,8 +65,7 @@ def digamma_rise(w: Writer, x: str, h: str) -> str:
     return _ends(w, x, h, w.select(fall.small, w.add(total, steps), total), INFINITY)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def trigamma_rise(w: Writer, x: str, h: str) -> str:
     """Return trigamma(x + h) - trigamma(x) for x > 0 and h >= 0: a sum of negative terms."""
     fall = Fall(w, x, h, ASYMPTOTIC_FROM)
@@ -116,8 +114,7 @@ def log_bend(w: Writer, distance: str, ratio: str) -> str:
     return w.select(close, near, w.sub(far, distance))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def betaln(w: Writer, a: str, b: str) -> str:
     """Return the logarithm of the beta function, for positive a and b."""
     less = w.compare("olt", a, b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
 from morefit.targets.cpu.vecmath.gamma_difference import log_bend, stirling_tail
 from morefit.targets.cpu.writer import Writer
 
@@ -109,24 +109,21 @@ def _gammainc(w: Writer, a: str, x: str) -> tuple[str, str, str]:
     return low, w.mul(w.div(density, a), series[0]), w.mul(density, fraction[0])
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def gammainc(w: Writer, a: str, x: str) -> str:
     """Return P(a, x), the distribution function of a gamma distribution of shape a."""
     low, below, above = _gammainc(w, a, x)
     return _ends(w, a, x, w.select(low, below, w.sub(1.0, above)), 0.0, 1.0)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def gammaincc(w: Writer, a: str, x: str) -> str:
     """Return Q(a, x) = 1 - P(a, x), without loss for large x."""
     low, below, above = _gammainc(w, a, x)
     return _ends(w, a, x, w.select(low, w.sub(1.0, below), above), 1.0, 0.0)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def gammainc_by_shape(w: Writer, a: str, x: str) -> str:
     """Return the derivative of P(a, x) by a."""
     low, density, series, fraction = _parts(w, a, x)
@@ -138,8 +135,7 @@ def gammainc_by_shape(w: Writer, a: str, x: str) -> str:
     return _ends(w, a, x, result, 0.0, 0.0)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
     """Return the second derivative of P(a, x) by a."""
     low, density, series, fraction = _parts(w, a, x)
@@ -154,8 +150,7 @@ def gammainc_by_shape_twice(w: Writer, a: str, x: str) -> str:
     return _ends(w, a, x, result, 0.0, 0.0)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def gamma_density(w: Writer, a: str, x: str) -> str:
     """Return x^(a - 1) e^-x / Gamma(a), the density of a gamma distribution."""
     at_zero = w.choose("oeq", a, 1.0, 1.0, w.choose("ogt", a, 1.0, 0.0, INFINITY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from morefit.targets.cpu.vecmath.function import INFINITY, vector_function, widened
+from morefit.targets.cpu.vecmath.function import INFINITY, vector_function
 from morefit.targets.cpu.writer import Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -55,8 +55,7 @@ def _atan_tail(w: Writer, x: str) -> str:
     return w.mul(w.mul(x, z), w.polynomial(ATAN, z))
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def atan(w: Writer, x: str) -> str:
     """Return the angle whose tangent is x."""
     size = w.absolute(x)
@@ -74,8 +73,7 @@ def _ratio(w: Writer, y: str, x: str) -> str:
     return w.choose("oeq", small, INFINITY, 1.0, ratio)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def atan2(w: Writer, y: str, x: str) -> str:
     """Return the angle of the point (x, y)."""
     width, height = w.absolute(x), w.absolute(y)
@@ -100,8 +98,7 @@ def _half_angle(w: Writer, size: str) -> tuple[str, str, str]:
     return large, s, w.mul(w.mul(s, z), w.polynomial(ASIN, z))
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def asin(w: Writer, x: str) -> str:
     """Return the angle whose sine is x; NaN outside [-1, 1]."""
     large, s, tail = _half_angle(w, w.absolute(x))
@@ -112,8 +109,7 @@ def asin(w: Writer, x: str) -> str:
     return w.copy_sign(w.select(large, above, w.add(s, tail)), x)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def acos(w: Writer, x: str) -> str:
     """Return the angle whose cosine is x; NaN outside [-1, 1]."""
     large, s, tail = _half_angle(w, w.absolute(x))
@@ -136,8 +132,7 @@ def _log1p_or_double(w: Writer, size: str, argument: str) -> str:
     return w.add(result, w.select(large, LN2, 0.0))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def asinh(w: Writer, x: str) -> str:
     """Return log(x + sqrt(x^2 + 1)), without loss for small x."""
     size = w.absolute(x)
@@ -147,8 +142,7 @@ def asinh(w: Writer, x: str) -> str:
     return w.copy_sign(_log1p_or_double(w, size, argument), x)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def acosh(w: Writer, x: str) -> str:
     """Return log(x + sqrt(x^2 - 1)), without loss next to 1; NaN below."""
     above = w.sub(x, 1.0)
@@ -157,8 +151,7 @@ def acosh(w: Writer, x: str) -> str:
     return w.choose("olt", x, 1.0, float("nan"), result)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def atanh(w: Writer, x: str) -> str:
     """Return log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond."""
     size = w.absolute(x)

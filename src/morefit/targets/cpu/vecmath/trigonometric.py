@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.dataclass import dataclass
-from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -152,8 +152,7 @@ def sine_and_cosine_of(w: Writer, x: str) -> Pair:
     return w.flip_sign(sine, half), w.flip_sign(cosine, next_half)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def tan(w: Writer, x: str) -> str:
     """Return the tangent."""
     shift = w.number(DOUBLE.shift)
