@@ -13,11 +13,10 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr.number import as_double
 from morefit.expr.operations import COMPARISONS, OPERATIONS, SYMMETRIC, Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
-from morefit.expr.symbol import Symbol
+from morefit.expr.symbol import Symbol, as_double
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
 LINE = 200  # characters of an expression in a message

@@ -16,7 +16,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.histfactory.hs3_parameters import Constrained, configurations, limits_of, parameter_values
 from morefit.histfactory.workspace import entry, listed, numbers, text
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 
 THRESHOLD = 0.01  # relative errors of simulations below it do not count, if a channel has no other
 CONSTRAINTS = ("Gauss", "Poisson")

@@ -13,9 +13,8 @@ from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
-from morefit.intervals.crossing import crossing
 from morefit.intervals.free_fits import TIE
-from morefit.intervals.interval import bisect
+from morefit.intervals.interval import bisect, crossing
 from morefit.intervals.nuisance import DataFits, fit_data
 from morefit.intervals.profile import local_cubic
 from morefit.intervals.ratio_toys import Hypotheses, RatioToys

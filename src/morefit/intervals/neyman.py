@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
-from morefit.intervals.crossing import ROUNDING, Scan, order_statistic
-from morefit.intervals.interval import Interval
+from morefit.intervals.interval import ROUNDING, Interval, Scan, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Estimator, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
@@ -28,8 +27,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
 from morefit.toys.batch import GOAL

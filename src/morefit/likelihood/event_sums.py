@@ -21,8 +21,7 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow, varying
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Parameter, Pdf

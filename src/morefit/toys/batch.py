@@ -15,15 +15,15 @@ from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
-from morefit.likelihood.datasets import PartData
-from morefit.memory import concatenate
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
+from morefit.resources import concatenate
 from morefit.sampling.generate import Sizes
 from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
-from morefit.toys.weight_sums import lost_toys
+from morefit.toys.negative import lost_toys
 from morefit.toys.whole_fits import by_events, fit_whole_together
 
 if TYPE_CHECKING:

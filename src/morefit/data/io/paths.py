@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from morefit.errors import DataError
-from morefit.text.suggest import nearest
+from morefit.text.arguments import nearest
 
 Source = str | PathLike[str]
 

@@ -9,9 +9,9 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts, conditional_on
 from morefit.model.density import projected_density
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Shares
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, intersection
 
 

@@ -7,10 +7,10 @@ from math import inf
 from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, const, leaves, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.formulas import along_power, share_of
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.power_ends import along_power, share_of
 
 FLOOR = 1e-150  # of u, which is 1e-16 or zero where x is rounded to the end; its inverse square is a number
 

@@ -10,7 +10,7 @@ from morefit.arrays import Array, Integers
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
-from morefit.memory import PADDING, aligned
+from morefit.resources import PADDING, aligned
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import build_object, find_by_key
