@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from morefit.data.io.paths import nearby
+from morefit.data.io.table import nearby
 from morefit.dataclass import dataclass
 from morefit.errors import BrokenJob, ModelError, MorefitError
 from morefit.model import Pdf

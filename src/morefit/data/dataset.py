@@ -366,17 +366,17 @@ class Dataset:
         return build, (self._columns, self._weights, self._report, self._labels)
 
     def __str__(self) -> str:
-        from morefit.data.text import as_text
+        from morefit.data.report import as_text
 
         return as_text(self)
 
     def __repr__(self) -> str:
-        from morefit.data.text import short
+        from morefit.data.report import short
 
         return short(self)
 
     def _repr_html_(self) -> str:
-        from morefit.data.text import as_html
+        from morefit.data.report import as_html
 
         return as_html(self)
 

@@ -19,8 +19,7 @@ from morefit.errors import FitError
 from morefit.intervals.interval import Interval
 from morefit.jobs.checkpoint import DIGEST, Facts, locks_file, read_saved, versions
 from morefit.jobs.digest import Digests
-from morefit.jobs.executors import Block, DaskClient, Report, Work, share
-from morefit.jobs.run import Job, run_job
+from morefit.jobs.run import Block, DaskClient, Job, Report, Work, run_job, share
 from morefit.likelihood import Term
 from morefit.likelihood.wider import for_limits
 from morefit.minimise import FitResult

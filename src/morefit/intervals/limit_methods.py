@@ -15,9 +15,8 @@ from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
 from morefit.intervals.free_fits import TIE
 from morefit.intervals.interval import bisect, crossing
-from morefit.intervals.nuisance import DataFits, fit_data
-from morefit.intervals.profile import local_cubic
-from morefit.intervals.ratio_toys import Hypotheses, RatioToys
+from morefit.intervals.profile import DataFits, fit_data, local_cubic
+from morefit.intervals.scan import Hypotheses, RatioToys
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.text.rounding import round_pdg

@@ -20,7 +20,7 @@ from morefit.intervals.interval import ROUNDING, Interval, Scan, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Estimator, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
-from morefit.jobs.executors import DaskClient, Report, Work, choose_place
+from morefit.jobs.run import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.likelihood.sums import check_constrained
 from morefit.model import Parameter, Pdf

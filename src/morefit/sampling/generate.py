@@ -32,8 +32,8 @@ from morefit.random.host import COMPILED, Generator, Source, check_generator, so
 from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
-from morefit.sampling.candidate import MARGIN, Numbers, Recipe
 from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
+from morefit.sampling.envelope import MARGIN, Numbers, Recipe
 from morefit.sampling.recipe import recipe
 from morefit.targets.base import Backend, Drawn, Events
 from morefit.targets.choose import choose_backend

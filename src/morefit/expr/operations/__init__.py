@@ -5,7 +5,6 @@ from collections.abc import KeysView
 from morefit.expr.operations.areas import Areas
 from morefit.expr.operations.arithmetic import Arithmetic, Choices
 from morefit.expr.operations.bessel import Bessel
-from morefit.expr.operations.bessel_first import BesselFirst
 from morefit.expr.operations.beta import Beta
 from morefit.expr.operations.elementary import Exponential, Trigonometric
 from morefit.expr.operations.faddeeva import Faddeeva
@@ -42,7 +41,6 @@ class Op(
     Areas,
     Ratios,
     Bessel,
-    BesselFirst,
     Incomplete,
     Beta,
     Choices,

@@ -1,4 +1,4 @@
-"""The generalised normal density."""
+"""The generalised normal density, and that of Laplace, which is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Densities of Tsallis statistics: the q-Gaussian, and spectra of transverse momenta."""
+"""Densities with tails that are power laws: q-Gaussian, Tsallis and Student."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from functools import partial
 from morefit.dataclass import dataclass
 from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE
 from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
-from morefit.targets.cpu.vecmath.gamma_difference import lgamma_rise, log_bend, stirling_tail
+from morefit.targets.cpu.vecmath.incomplete import lgamma_rise, log_bend, stirling_tail
 from morefit.targets.cpu.writer import Operand, Writer
 
 Jet = Sequence[str]  # (value,), (value, slope), (value, slope, bend) or (value, slope, other slope, mixed)
