@@ -114,8 +114,6 @@ class Bootstrap(SavedResult):
         table = text_table([*columns, Column("error", error), Column("bias", bias)])
         return f"bootstrap: {len(self)} replicas, {verdict}, seed {self.seed}\n\n{table}"
 
-    __repr__ = __str__
-
 
 @locks_file(NAME)
 @in_sentences

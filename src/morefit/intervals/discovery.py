@@ -71,8 +71,6 @@ class Discovery(ToyPValue):
         ]
         return "\n".join([*lines, *self.toy_lines()])
 
-    __repr__ = __str__
-
 
 @locks_file(NAME)
 @in_sentences

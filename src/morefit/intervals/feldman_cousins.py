@@ -169,8 +169,6 @@ class FeldmanCousins(SavedResult):
         parts = [headline(self), text_table(table(self)) if len(self) <= MAX_ROWS else "", footline(self)]
         return "\n\n".join(part for part in parts if part)
 
-    __repr__ = __str__
-
 
 # ------------------------------------------------------------------------------------ construction
 

@@ -65,8 +65,6 @@ class GoodnessOfFit(ToyPValue):
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
         return "\n".join([line, *self.toy_lines()])
 
-    __repr__ = __str__
-
 
 @in_sentences
 def goodness_of_fit(

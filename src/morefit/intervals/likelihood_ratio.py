@@ -67,8 +67,6 @@ class LikelihoodRatio(ToyPValue):
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
         return "\n".join([line, *self.toy_lines()])
 
-    __repr__ = __str__
-
 
 @in_sentences
 def likelihood_ratio(

@@ -68,8 +68,6 @@ class UpperLimit(Frozen):
             lines.append(f"  {label:<18} {'NOT REACHED' if isnan(limit) else shown}")
         return "\n".join([*lines, f"  best fit {self.best:.6g}"])
 
-    __repr__ = __str__
-
 
 class Options(NamedTuple):
     """What the p-values of a limit are made of."""

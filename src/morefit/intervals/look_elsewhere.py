@@ -115,8 +115,6 @@ class LookElsewhere(ToyPValue):
             )
         return "\n".join([*lines, *self.toy_lines()])
 
-    __repr__ = __str__
-
 
 @dataclass(frozen=True, eq=False)
 class ScannedToys(Frozen):

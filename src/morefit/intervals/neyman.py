@@ -142,8 +142,6 @@ class NeymanBelt(SavedResult):
         table = text_table([Column(self.name, [f"{x:.6g}" for x in self.values]), *columns])
         return f"{head}\n  belt at {100 * self.level:g} %\n\n{table}"
 
-    __repr__ = __str__
-
 
 # ------------------------------------------------------------------------------------ construction
 

@@ -94,8 +94,6 @@ class Profile(Frozen):
         lines += [f"  {100 * level:g} %: {self.interval(level)}" for level in (0.6827, 0.9545)]
         return "\n".join(lines)
 
-    __repr__ = __str__
-
 
 def first_crossing(walk: Array, rise: Array, x: Array, above: Array, limit: float) -> tuple[float, End]:
     """Return where a walk from the minimum first comes above zero: nan if never, unless it ends at a limit."""

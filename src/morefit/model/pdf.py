@@ -130,8 +130,8 @@ class Pdf(ABC):
         )
 
     def known_integral(self) -> Expr | None:
-        """Return the integral if the density has a formula of its own for it, or None."""
-        return None if type(self).integral is Pdf.integral else self.integral()
+        """Return the integral if the density has a formula of its own for it, or None; compositions have those of their parts."""
+        return None if type(self).integral is Pdf.integral or self.branches() else self.integral()
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""

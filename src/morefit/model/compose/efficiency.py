@@ -118,9 +118,6 @@ class Efficiency(Pdf):
         expected = self.base.expected_events()
         return self.accepted(self.base) if expected is None else expected
 
-    def known_integral(self) -> None:
-        return None  # made of that of the density
-
     def accepted(self, pdf: Pdf) -> Expr:
         """Return the integral of a density times the acceptance."""
         if isinstance(self.acceptance, Simulation):

@@ -121,9 +121,6 @@ class Product(Pdf):
     def integral(self) -> Expr:
         return multiply_all(ONE, *(pdf.integral() for pdf in self.pdfs if not pdf.given))
 
-    def known_integral(self) -> None:
-        return None  # its factors are looked at by themselves
-
     def log_normalised(self) -> Expr:
         return add_all(*(pdf.log_normalised() for pdf in self.pdfs))
 

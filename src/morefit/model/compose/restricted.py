@@ -89,9 +89,6 @@ class Restricted(Pdf):
     def integral(self) -> Expr:
         return self.inside_of(self.whole.integral())
 
-    def known_integral(self) -> None:
-        return None  # that of the model is looked at by itself
-
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         if len(self.observables) > 1:
             return None

@@ -146,9 +146,6 @@ class Sum(Pdf):
     def integral(self) -> Expr:
         return total_of(self.yields) if self.yields else ONE
 
-    def known_integral(self) -> None:
-        return None  # its parts are looked at by themselves
-
     def expected_events(self) -> Expr | None:
         return total_of(self.yields) if self.yields else None
 
