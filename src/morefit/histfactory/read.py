@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.expr import ZERO
-from morefit.histfactory.hs3 import is_hs3, translated
+from morefit.histfactory.hs3 import translated
 from morefit.histfactory.parameters import ParameterSet, configured, parameter_sets
 from morefit.histfactory.workspace import (
     Channel,
@@ -55,7 +55,7 @@ def read(
     """
     content = load(workspace)
     own: Mapping[str, str | None] = {}
-    if is_hs3(content):
+    if "distributions" in content and "channels" not in content:  # a file of the HS3 standard
         content, own = translated(content, measurement)
         measurement = None
     smooth = {}

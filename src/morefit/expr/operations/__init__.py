@@ -2,7 +2,7 @@
 
 from collections.abc import KeysView
 
-from morefit.expr.operations.areas import Areas
+from morefit.expr.operations.areas import Areas, Ratios
 from morefit.expr.operations.arithmetic import Arithmetic, Choices
 from morefit.expr.operations.bessel import Bessel
 from morefit.expr.operations.beta import Beta
@@ -10,7 +10,6 @@ from morefit.expr.operations.elementary import Exponential, Trigonometric
 from morefit.expr.operations.faddeeva import Faddeeva
 from morefit.expr.operations.incomplete import Incomplete
 from morefit.expr.operations.normal import Normal
-from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
 from morefit.expr.operations.tables import Leaves, Tables
