@@ -103,7 +103,7 @@ class Operation:
     partials: Callable[..., tuple[Any, ...]] | None = None
     singular: Callable[..., Expr] | None = None
     sign: str = ""  # between arguments in text
-    latex: Prefix | Around | Infix | None = None  # None: written by show/latex.py
+    latex: Prefix | Around | Infix | None = None  # None: written by show/text.py
     routine: str = ""  # its name in targets/cpu/vecmath and in C, from which llvm and c follow
     llvm: Llvm | None = None  # None: never in a kernel
     spelled: Callable[..., Expr] | None = (
