@@ -145,9 +145,8 @@ class Draft:
     columns: tuple[Expr, ...] = field(init=False)
     per_dataset: Mapping[str, Expr] = field(init=False)
     program: Program = field(init=False)
-    identity: str | None = (
-        None  # what all processes that compile this kernel know it by; None if there is nothing such
-    )
+    # what all processes that compile this kernel know it by; None if there is nothing such
+    identity: str | None = None
 
     @property
     def recorded(self) -> bool:

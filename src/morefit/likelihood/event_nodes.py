@@ -21,9 +21,8 @@ from morefit.pipeline import Columns
 DEGREE = 8  # of the polynomial of a cell
 FIRST_CELLS = 8
 MAX_CELLS = 1 << 12
-CHECKS = (
-    2048  # equally spaced points, and as many events, at which a log density is compared: no peak may hide
-)
+# equally spaced points, and as many events, at which a log density is compared: no peak may hide
+CHECKS = 2048
 TOLERANCE = 1e-9  # of a log density there, when a grid is made; it then gets twice as many cells
 WORST = 1e-8  # that it may become when parameters move
 FEWER = 2  # times: nodes that are not fewer than events by that are not worth it

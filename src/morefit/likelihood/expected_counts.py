@@ -38,9 +38,8 @@ class ExpectedCounts:
     norms: Integers  # (G,) parameters
     norm_logs: Array  # (2, G, C * S) logarithms of what multiplies at 1 and at -1
     shapes: Integers  # (K,) parameters
-    shape_shifts: (
-        Array  # (2, K, B, S) half the sum and a sixteenth of the difference of the shifts at 1 and at -1
-    )
+    # (2, K, B, S) half the sum and a sixteenth of the difference of the shifts at 1 and at -1
+    shape_shifts: Array
     group_parameters: Integers  # (Q,) in ascending order
     group_bins: Integers  # (Q,)
     group_samples: Flags  # (Q, S)

@@ -84,9 +84,8 @@ NO_LIKELIHOOD = (
     " result.report(path, likelihood) shows them and draws plots."
 )
 BLINDED = "The model depends on blinded parameters, which could be read from its curve: no plot is drawn."
-POLICY = (
-    "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # nothing is loaded, and nothing is run
-)
+# nothing is loaded, and nothing is run
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --fore: #1c1c1c; --line: #d4d4d4; --good: #d9f2d9; --bad: #f8c9c9; }
 @media (prefers-color-scheme: dark) {

@@ -93,9 +93,8 @@ class Table:
     names: tuple[str, ...]
     rows: int | None  # None if not known before reading
     chunks: Callable[[Sequence[str]], Iterator[Chunk]]
-    chunks_from: Callable[[Sequence[str], int], Iterator[Chunk]] | None = (
-        None  # None: only from the first row on
-    )
+    # None: only from the first row on
+    chunks_from: Callable[[Sequence[str], int], Iterator[Chunk]] | None = None
 
 
 def not_installed(package: str) -> DataError:

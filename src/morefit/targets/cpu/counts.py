@@ -19,9 +19,8 @@ from morefit.targets.cpu.threads import WORKERS
 
 # the words of one point, and after them those of many
 (WORDS, NUMBERS, POINT, SPACE, OUT, COUNTER, SETS, POINT_SIZE, OUT_SIZE) = range(9)
-WORTH_THREADS = (
-    100_000  # numbers of work of all points: with less, to meet other threads costs more than it brings
-)
+# numbers of work of all points: with less, to meet other threads costs more than it brings
+WORTH_THREADS = 100_000
 
 take_toy = Stage("take_toy", Kind.INT)
 

@@ -34,9 +34,8 @@ Complex = tuple[str, str]
 GAUSSIAN_ZERO = 28.0  # exp(-x^2) is zero from here on
 LARGE = 1e150  # whose square does not overflow
 LARGEST = 1e307  # whose inverse does not underflow
-REAL_AXIS = (
-    0.01  # above, exp(-z^2) is no part of w far out; below the real axis all of 2 exp(-z^2) is, on it a half
-)
+# above, exp(-z^2) is no part of w far out; below the real axis all of 2 exp(-z^2) is, on it a half
+REAL_AXIS = 0.01
 
 
 def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str, str, str]:
