@@ -434,7 +434,7 @@ def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
         told.append(events)
         return Cpu()
 
-    for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.executors"):
+    for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.run"):
         monkeypatch.setattr(import_module(f"morefit.{module}"), "choose_backend", choose)
     model, data = model_of("gaussian")[0], mf.generate(model_of("gaussian")[0], 100, seed=1, backend=Cpu())
     told.clear()
