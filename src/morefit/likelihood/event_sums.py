@@ -24,7 +24,7 @@ from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, split_slow, varying
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
-from morefit.model import Parameter, Pdf
+from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
@@ -102,21 +102,15 @@ class EventSums(Term):
     # --------------------------------------------------------------------- what is summed
 
     def request(
-        self,
-        order: int,
-        *,
-        floating: Sequence[Parameter] | None = None,
-        weighted: bool | None = None,
-        careful: bool = False,
-        fisher: bool = False,
+        self, order: int, *, weighted: bool | None = None, careful: bool = False, fisher: bool = False
     ) -> Request:
-        """Return what to sum over events; the derivatives are by some parameters, by default by all that float.
+        """Return what to sum over events, with derivatives by all parameters that float.
 
         Squared scores (``fisher``) are those of events alone.
         """
         return request_of(
             self.model,
-            self.parameters if floating is None else floating,
+            self.parameters,
             order,
             constraints=() if fisher else self.constraint_terms,
             weighted=self.data.weighted if weighted is None else weighted,
