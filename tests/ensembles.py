@@ -5,6 +5,7 @@ import numpy as np
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.task import Task
+from morefit.toys.whole_fits import whole_batch
 
 
 def ensemble_of(model, truth=None, start=None, seed=1, backend=None, thorough=False):
@@ -33,5 +34,5 @@ def task_of(model, truth, seed, backend, statistic=None):
 def fit_rows(ensemble, sizes, first=0):
     """Return what whole fits of some toys leave: the records as they are, with the covariance."""
     job = ensemble.whole_fit()
-    toys = ensemble.draw(first, np.asarray(sizes)).whole_batch(ensemble)
+    toys = whole_batch(ensemble.draw(first, np.asarray(sizes)), ensemble)
     return ensemble.backend.fit_whole(job, toys, job.layout.derivatives_width)

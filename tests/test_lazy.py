@@ -39,7 +39,7 @@ SELDOM_NEEDED = (
 WRITERS = (  # of texts that are compiled: what another process compiled needs none
     "morefit.kernel.statements", "morefit.kernel.read_program", "morefit.targets.cpu.llvm", "morefit.targets.cpu.program",
     "morefit.targets.cpu.vecmath", "morefit.targets.cpu.counts", "morefit.minimise.minuit", "morefit.kernel.build",
-    "morefit.kernel.assemble", "morefit.kernel.families", "morefit.rewrite.stages", "morefit.rewrite.base_two",
+    "morefit.kernel.assemble", "morefit.kernel.families", "morefit.rewrite.stages", "morefit.rewrite.forms",
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.memory import LARGE, PADDING, Block, aligned, can_read_past, concatenate, max_free, take_rows
+from morefit.resources import LARGE, PADDING, Block, aligned, can_read_past, concatenate, max_free, take_rows
 from morefit.targets.cpu.run import CpuColumn
 
 COUNT = LARGE // 8
@@ -38,7 +38,7 @@ def test_memory_that_is_much_too_large_or_too_small_is_left_to_others():
 
 
 def test_free_memory_is_limited(monkeypatch):
-    monkeypatch.setattr("morefit.memory.max_free", lambda: 3 * LARGE)
+    monkeypatch.setattr("morefit.resources.max_free", lambda: 3 * LARGE)
     for array in [aligned(COUNT) for _ in range(5)]:
         del array
     assert 0 < sum(one.size for one in Block.free.values()) <= 3 * LARGE

@@ -17,7 +17,7 @@ NOT_IN_KERNELS = {
     *(op for op in OPERATIONS if op.spelled),
 }  # computed apart, or written as other operations
 MACHINE = [op for op in OPERATIONS if op not in NOT_IN_KERNELS] + [Arith.SUB, Arith.NEG, Arith.DIV]
-WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.NODE_SUM}  # in show/latex.py
+WRITTEN_BY_HAND = {Op.ADD, Op.MUL, Op.POW, Op.WHERE, Op.INTEGRAL, Op.NODE_SUM}  # in show/text.py
 LACKS = {
     "a price": [op for op in OPERATIONS if op.price < 1],
     "LaTeX": [op for op in OPERATIONS if op.latex is None and op not in WRITTEN_BY_HAND],

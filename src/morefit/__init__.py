@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         wofz_imag,
         wofz_real,
     )
+    from morefit.inspect.draw import Drawing, draw
     from morefit.inspect.explain import Explanation, explain
-    from morefit.inspect.graphs import Drawing, draw
     from morefit.intervals.information import FisherInformation, fisher_information
     from morefit.likelihood import (
         BinnedLikelihood,
@@ -134,7 +134,7 @@ else:
                 "ndtri", "piecewise", "sign", "spherical_harmonic", "spline", "table", "wofz_imag", "wofz_real",
             ],
             "morefit.inspect.explain": ["Explanation", "explain"],
-            "morefit.inspect.graphs": ["Drawing", "draw"],
+            "morefit.inspect.draw": ["Drawing", "draw"],
             "morefit.intervals.information": ["FisherInformation", "fisher_information"],
             "morefit.likelihood": ["BinnedLikelihood", "Constraint", "LeastSquares", "Likelihood", "Simultaneous", "TemplateLikelihood", "constraint", "generate"],
             "morefit.minimise": ["FitResult", "fit"],

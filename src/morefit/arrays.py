@@ -77,8 +77,10 @@ class Frozen:
                 object.__setattr__(self, name, frozen_copy(content))
 
     def __repr__(self) -> str:
-        """Return all fields, of arrays the number of their elements; those with a text of their own replace it."""
+        """Return the text of a record that has one; else all fields, of arrays the number of their elements."""
         kind: Any = type(self)
+        if kind.__str__ is not object.__str__:
+            return str(self)
         parts = ", ".join(f"{name}={in_short(getattr(self, name))}" for name in field_names(kind))
         return f"{type(self).__name__}({parts})"
 

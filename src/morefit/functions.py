@@ -227,25 +227,24 @@ def spherical_harmonic(degree: int, order: int, cos_theta: Operand, phi: Operand
 Basis = Callable[[int, Expr], list[Expr]]  # the polynomials of degree 0 to n
 
 
-def legendre_basis(degree: int, x: Expr) -> list[Expr]:
-    basis = [to_expr(1), x]
+def recurrence(degree: int, first: Expr, step: Callable[[int, Expr, Expr], Expr]) -> list[Expr]:
+    """Return polynomials from degree 0 on, each by a step from the two before."""
+    basis = [to_expr(1), first]
     for n in range(1, degree):
-        basis.append((2 * n + 1) / (n + 1) * x * basis[n] - n / (n + 1) * basis[n - 1])
+        basis.append(step(n, basis[n], basis[n - 1]))
     return basis[: degree + 1]
+
+
+def legendre_basis(degree: int, x: Expr) -> list[Expr]:
+    return recurrence(degree, x, lambda n, p, q: (2 * n + 1) / (n + 1) * x * p - n / (n + 1) * q)
 
 
 def chebyshev_basis(degree: int, x: Expr) -> list[Expr]:
-    basis = [to_expr(1), x]
-    for n in range(1, degree):
-        basis.append(2 * x * basis[n] - basis[n - 1])
-    return basis[: degree + 1]
+    return recurrence(degree, x, lambda n, p, q: 2 * x * p - q)
 
 
 def hermite_basis(degree: int, x: Expr) -> list[Expr]:
-    basis = [to_expr(1), 2 * x]
-    for n in range(1, degree):
-        basis.append(2 * x * basis[n] - 2 * n * basis[n - 1])
-    return basis[: degree + 1]
+    return recurrence(degree, 2 * x, lambda n, p, q: 2 * x * p - 2 * n * q)
 
 
 def last_of(degree: int, x: Operand, basis: Basis) -> Expr:

@@ -28,9 +28,8 @@ NARROW = 1e-6  # width of a peak in whose units the boxes around them are counte
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
 RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less needs no better boxes,
-RESOLVED_SINGULAR = (
-    1e-10  # where the coefficients do not fall geometrically, so that the error is no square of them
-)
+# where the coefficients do not fall geometrically, so that the error is no square of them
+RESOLVED_SINGULAR = 1e-10
 REACH = 40.0  # widths of a peak outside of the range: nothing is left of it inside
 GROWTH = 3.0  # of those coefficients, after which boxes are made anew
 COARSE = 1.5  # widths of a peak that a box may have in any case

@@ -145,9 +145,8 @@ class Draft:
     columns: tuple[Expr, ...] = field(init=False)
     per_dataset: Mapping[str, Expr] = field(init=False)
     program: Program = field(init=False)
-    identity: str | None = (
-        None  # what all processes that compile this kernel know it by; None if there is nothing such
-    )
+    # what all processes that compile this kernel know it by; None if there is nothing such
+    identity: str | None = None
 
     @property
     def recorded(self) -> bool:
@@ -217,7 +216,7 @@ class Draft:
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
         from morefit.kernel.build import PerCall
-        from morefit.rewrite.base_two import use_base_two
+        from morefit.rewrite.forms import use_base_two
 
         self.exprs, powers = use_base_two(self.loop.exprs)
         self.per_call = PerCall.of(self.loop, self.exprs, self.stages.per_call, powers)

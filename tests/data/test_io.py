@@ -21,7 +21,7 @@ from hypothesis.extra.numpy import arrays
 
 import morefit as mf
 from morefit.data import reading
-from morefit.data.io import arrow, formats
+from morefit.data.io import formats
 
 M = mf.Observable("m", 5.0, 7.0)
 X = mf.Observable("x", -1.0, 1.0)
@@ -185,8 +185,8 @@ def test_a_column_of_text_beside_is_not_looked_at(tmp_path):
 @all_kinds
 def test_files_are_read_in_pieces(suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "ROWS", 7)
-    monkeypatch.setattr(arrow, "ROWS", 7)
-    monkeypatch.setattr(arrow, "BYTES", 200)
+    monkeypatch.setattr(formats, "ROWS", 7)
+    monkeypatch.setattr(formats, "BYTES", 200)
     numbers = np.random.default_rng(1).uniform(4.9, 7.0, 100)
     path = write(tmp_path / f"pieces{suffix}", {"m": numbers, "k": np.arange(100)})
     with formats.open_table(path) as opened:
@@ -480,7 +480,7 @@ def test_the_columns_of_a_csv_file_may_have_spaces_around_and_hold_truths(tmp_pa
 
 
 def test_whole_numbers_in_a_csv_file_may_be_followed_by_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrow, "BYTES", 16)
+    monkeypatch.setattr(formats, "BYTES", 16)
     (tmp_path / "a.csv").write_text("m\n" + "6\n" * 50 + "6.25\n")
     assert mf.read(tmp_path / "a.csv", M)["m"][-1] == 6.25
 

@@ -13,8 +13,8 @@ from scipy import special
 import morefit as mf
 from morefit.expr import Op, add_all, apply, evaluate, scalar, toposort
 from morefit.expr.show.dot import COLOURS
-from morefit.inspect.graphs.draw import choose
-from morefit.inspect.graphs.fold import Fold, Graph, by_number
+from morefit.inspect.draw import choose
+from morefit.inspect.fold import Fold, Graph, by_number
 from morefit.kernel.sums import Request, event_terms
 from morefit.rewrite.stages import regroup, split
 from tolerances import SIX_DIGITS

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import morefit as mf
 from morefit.errors import DataError, FitError, ModelError, OptionError
-from morefit.intervals import asimov, discovery, likelihood_ratio, ratio_toys, upper_limit
+from morefit.intervals import asimov, discovery, likelihood_ratio, scan, upper_limit
 from morefit.intervals.limit_methods import SIGMAS
 from morefit.sampling.generate import Sampler
 from morefit.toys.batch import Toys
@@ -344,14 +344,14 @@ def test_limits_with_toys_choose_their_points_and_resume(tmp_path, weak):
 
 def test_issue_an_interrupted_limit_says_so(monkeypatch):
     # this used to end with a ValueError of zip
-    plain = ratio_toys.compute_points
+    plain = scan.compute_points
 
     def interrupted(tested, first, stop, report):
         if first:
             raise KeyboardInterrupt
         return plain(tested, first, stop, report)
 
-    monkeypatch.setattr(ratio_toys, "compute_points", interrupted)
+    monkeypatch.setattr(scan, "compute_points", interrupted)
     with pytest.raises(FitError, match="interrupted with 1 of 4 hypotheses, which give no limit; with save="):
         upper_limit(counted(5), "s", [3.0, 9.0], toys=20, seed=1, progress=False)
 

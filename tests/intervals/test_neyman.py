@@ -18,10 +18,10 @@ from ensembles import ensemble_of
 from morefit.errors import BackendError, DataError, FitError, ModelError, OptionError
 from morefit.intervals import FeldmanCousins, NeymanBelt, feldman_cousins, neyman_belt
 from morefit.intervals import toys_at_points as tested
-from morefit.intervals.crossing import Scan, crossing
 from morefit.intervals.feldman_cousins import FORMAT as FELDMAN
 from morefit.intervals.feldman_cousins import LAYOUT
 from morefit.intervals.free_fits import TIE
+from morefit.intervals.interval import Scan, crossing
 from morefit.random.host import stream_key
 from morefit.records.results import concatenate
 from morefit.targets.cpu.run import Cpu

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.model.wider import around, for_limits
+from morefit.model.replace import around, for_limits
 
 X = mf.Observable("x", 0.0, 10.0)
 

@@ -13,7 +13,7 @@ from backend_rows import JUDGE, STATISTICS, there
 from morefit.expr import Op, evaluate, toposort
 from morefit.jobs.digest import fingerprint
 from morefit.sampling import recipe as recipes
-from morefit.sampling.candidate import MARGIN
+from morefit.sampling.envelope import MARGIN
 from tolerances import DIFFERENCES, EXACT_FIT_ERRORS, INTEGRAL_PROMISE, NUMPY_SUM, SAME_LINES, TERM_INTEGRAL
 
 X, Y, Z = mf.Observable("x", 0.0, 5.0), mf.Observable("y", -1.0, 1.0), mf.Observable("z", 1.0, 6.0)

@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from morefit.model.integrate import terms
-from morefit.model.integrate.cells import integrate_cells
+from morefit.model.integrate.terms import integrate_cells
 from tolerances import TERM_INTEGRAL
 
 C, T, PHI = mf.Observable("c", -1.0, 1.0), mf.Observable("t", 0.0, 2.0), mf.Observable("phi", -np.pi, np.pi)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from derivatives import hessian
 from morefit.expr import evaluate
 from morefit.jobs.digest import fingerprint
-from morefit.rewrite.derive import gradient, hessian
+from morefit.rewrite.derive import gradient
 
 X = mf.Observable("x", 0, 10)
 MU, SIGMA, F = mf.Parameter("mu", 5.0, 3, 7), mf.Parameter("sigma", 0.5, 0.1, 2), mf.Parameter("f", 0.4, 0, 1)

@@ -12,10 +12,10 @@ from numpy.polynomial.legendre import leggauss
 from scipy import integrate, special, stats
 
 import morefit as mf
-from derivatives import value_and_derivatives
+from derivatives import hessian, value_and_derivatives
 from morefit.expr import evaluate, toposort
 from morefit.model import formulas, shapes
-from morefit.rewrite.derive import gradient, hessian
+from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
 from recorded import recorded
 from shape_rows import EXACT_DIGITS, Point, Row, all_rows, families

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from morefit.expr import Op, apply, column, evaluate, leaves, scalar, toposort
-from morefit.rewrite.angles import choose_rules, use_double_angles
+from morefit.rewrite.forms import choose_rules, use_double_angles
 from morefit.rewrite.simplify import normalise, simplifier
 from morefit.rewrite.stages import regroup, split
 from zoo_expressions import kstarmumu

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from morefit.expr import Op, column, const, evaluate, scalar, toposort, where
-from morefit.rewrite.base_two import use_base_two
-from morefit.rewrite.choices import settle_choices
+from morefit.rewrite.forms import settle_choices, use_base_two
 from morefit.rewrite.simplify import normalise, simplifier
 from tolerances import FEW_ULP
 

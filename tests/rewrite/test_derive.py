@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from derivatives import hessian
 from judge import walk
 from morefit.errors import ModelError
 from morefit.expr import (
@@ -22,7 +23,7 @@ from morefit.expr import (
     where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.rewrite.derive import NO_SLOPE, gradient, hessian, partials_of
+from morefit.rewrite.derive import NO_SLOPE, gradient, partials_of
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import FUNCTIONS, SCALARS, expressions, points
 from tolerances import NUMERIC_DERIVATIVE, TWICE_DIVIDED

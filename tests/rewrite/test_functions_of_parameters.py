@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from derivatives import hessian
 from judge import judge, walk
 from morefit.expr import ZERO, Op, column, evaluate, integral_of, leaves, substitute, toposort
 from morefit.expr.quadrature import Axis, Domain
 from morefit.model.formulas import exprel, log1prel
-from morefit.rewrite.derive import derivatives, hessian
+from morefit.rewrite.derive import derivatives
 from morefit.rewrite.functions import Functions
 from morefit.rewrite.simplify import normalise
 from strategies import SCALARS, expressions, points

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from derivatives import hessian
 from morefit.expr import column, evaluate, scalar, to_expr
 from morefit.rewrite.derive import gradient as slopes
-from morefit.rewrite.derive import hessian
 from morefit.rewrite.simplify import normalise
 from mp_evaluate import mp_evaluate
 

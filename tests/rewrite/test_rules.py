@@ -8,7 +8,7 @@ import pytest
 
 from morefit.expr import Op, column, const, evaluate, integral_of, leaves, make, scalar, substitute
 from morefit.expr.quadrature import Axis, Domain
-from morefit.rewrite.angles import DOUBLE_ANGLES
+from morefit.rewrite.forms import DOUBLE_ANGLES
 from morefit.rewrite.rules import Collector, Rule, fold_constants
 from morefit.rewrite.simplify import ALGEBRA, normalise
 from mp_evaluate import DIGITS, Undefined, mp_evaluate

@@ -17,8 +17,7 @@ import morefit as mf
 import zoo
 from morefit.expr import Op, column, evaluate, leaves
 from morefit.random.host import Xoshiro256PlusPlus, source_for
-from morefit.sampling.candidate import MARGIN, Numbers
-from morefit.sampling.envelope import alias_table
+from morefit.sampling.envelope import MARGIN, Numbers, alias_table
 from morefit.sampling.generate import (
     CELLS,
     Sampler,

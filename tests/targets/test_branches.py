@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from derivatives import value_and_derivatives
+from derivatives import hessian, value_and_derivatives
 from morefit.expr import evaluate
-from morefit.rewrite.derive import hessian
 from morefit.targets.base import Backend
 from tolerances import FEW_ULP, REORDERED
 

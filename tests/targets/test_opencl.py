@@ -38,8 +38,8 @@ from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.discover import devices
-from morefit.targets.opencl.functions import HELPERS
-from morefit.targets.opencl.lift import PLAIN, lift_numbers
+from morefit.targets.opencl.fit_shape import PLAIN, lift_numbers
+from morefit.targets.opencl.functions import CALLED, DEFINED, TEXTS, texts_by_function
 from morefit.targets.opencl.run import OpenCL
 from morefit.targets.opencl.source import render
 from morefit.targets.reference.run import Reference
@@ -73,13 +73,12 @@ def nothing_open(monkeypatch):
 
 
 def test_functions_that_the_language_lacks_are_written():
-    """Each is for an operation, whose text calls it."""
-    lacking = {op.name: op.c.partition("(")[0] for op in OPERATIONS if op.name in HELPERS}
-    assert set(lacking) == set(HELPERS)
-    assert {"LOG2", "LOG10", "NDTRI", "DIGAMMA", "TRIGAMMA", "TETRAGAMMA", "ERFCX", "WOFZ_REAL"} <= set(
-        HELPERS
-    )
-    assert [name for name, function in lacking.items() if f"double {function}(" not in HELPERS[name]] == []
+    """Each text has a function that an operation or another text calls."""
+    calls = {text: set(CALLED.findall(text)) for text in (*TEXTS, *(op.c for op in OPERATIONS))}
+    assert {"exact_log2", "exact_log10", "ndtri", "digamma", "erfcx", "wofz_real"} <= set(texts_by_function())
+    for text in TEXTS:
+        others = set().union(*(names for other, names in calls.items() if other != text))
+        assert not others.isdisjoint(DEFINED.findall(text)), text
 
 
 def sampling_kernel():
@@ -435,7 +434,7 @@ def test_auto_is_told_how_much_work_there_is(monkeypatch, asked):
         told.append(events)
         return Cpu()
 
-    for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.executors"):
+    for module in ("likelihood.unbinned", "sampling.generate", "toys.many", "jobs.run"):
         monkeypatch.setattr(import_module(f"morefit.{module}"), "choose_backend", choose)
     model, data = model_of("gaussian")[0], mf.generate(model_of("gaussian")[0], 100, seed=1, backend=Cpu())
     told.clear()

@@ -12,7 +12,7 @@ from scipy import stats
 import morefit as mf
 from morefit.errors import DataError, ModelError
 from morefit.toys.results import ARRAYS, HOW, ToyResults
-from morefit.toys.summary import clopper_pearson
+from morefit.toys.text import clopper_pearson
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM
 
 TOYS = 400

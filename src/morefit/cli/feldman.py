@@ -11,7 +11,7 @@ import numpy as np
 import morefit as mf
 from morefit.cli.files import check_targets, write_figures, write_json
 from morefit.cli.fit import read_data, show_result
-from morefit.cli.model_file import ModelFile
+from morefit.cli.model_file import ModelFile, finished_shown, processes
 from morefit.cli.options import (
     INTERRUPTED,
     NOT_VALID,
@@ -26,13 +26,12 @@ from morefit.cli.options import (
     points,
     to_number,
 )
-from morefit.cli.pool import finished_shown, processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import FitError
 from morefit.intervals.feldman_cousins import footline, table
 from morefit.intervals.feldman_cousins import headline as first_lines
 from morefit.minimise.conditional import span
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,22 +1,26 @@
-"""Load a model from a file of Python, with errors that name the line of the file."""
+"""Load a model from a file of Python, here and in the processes of long jobs, with errors that name the line of the file."""
 
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import re
+import signal
 import sys
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
-from morefit.data.io.paths import nearby
+from morefit.data.io.table import nearby
 from morefit.dataclass import dataclass
-from morefit.errors import ModelError, MorefitError
+from morefit.errors import BrokenJob, ModelError, MorefitError
 from morefit.model import Pdf
 
 
@@ -133,3 +137,38 @@ def what_of(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return "must not exit; end the file where the model is complete"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+@contextmanager
+def processes(count: int | None, files: tuple[Path, ...]) -> Iterator[Executor | None]:
+    """Open an executor of ``count`` processes; None if ``count`` is None.
+
+    They are started afresh, not forked: a fork would copy threads in the middle of their work.
+    """
+    if count is None:
+        yield None
+        return
+    start_method = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(count, mp_context=start_method, initializer=prepare, initargs=(files,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def prepare(files: tuple[Path, ...]) -> None:
+    """Load the model files on a worker, and leave Ctrl-C to the main process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for file in files:
+        load_module(file)
+
+
+@contextmanager
+def finished_shown(show: Callable[[Any], None]) -> Iterator[None]:
+    """Show what a job had finished when it broke."""
+    try:
+        yield
+    except BrokenJob as error:
+        if error.finished is not None:
+            show(error.finished)
+        raise

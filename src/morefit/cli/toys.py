@@ -11,7 +11,7 @@ import numpy as np
 
 import morefit as mf
 from morefit.cli.files import check_targets, write_figures, write_json
-from morefit.cli.model_file import ModelFile
+from morefit.cli.model_file import ModelFile, finished_shown, processes
 from morefit.cli.options import (
     INTERRUPTED,
     NOT_VALID,
@@ -26,7 +26,6 @@ from morefit.cli.options import (
     count,
     merged,
 )
-from morefit.cli.pool import finished_shown, processes
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
 from morefit.plots.canvas import load_pyplot, styled

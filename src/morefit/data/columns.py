@@ -15,10 +15,9 @@ from morefit.data.labels import Category, category_of, is_text
 from morefit.data.sources import described, raw_columns, to_array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.memory import LARGE, padded
 from morefit.model.region import Range, check_order, listed_ranges
-from morefit.resources import on_all_cores
-from morefit.text.suggest import suggest
+from morefit.resources import LARGE, on_all_cores, padded
+from morefit.text.arguments import suggest
 
 if TYPE_CHECKING:
     from morefit.data.io.table import Ranged

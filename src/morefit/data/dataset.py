@@ -31,8 +31,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 
 if TYPE_CHECKING:
     from morefit.data.io.histogram import Bins
@@ -367,17 +366,17 @@ class Dataset:
         return build, (self._columns, self._weights, self._report, self._labels)
 
     def __str__(self) -> str:
-        from morefit.data.text import as_text
+        from morefit.data.report import as_text
 
         return as_text(self)
 
     def __repr__(self) -> str:
-        from morefit.data.text import short
+        from morefit.data.report import short
 
         return short(self)
 
     def _repr_html_(self) -> str:
-        from morefit.data.text import as_html
+        from morefit.data.report import as_html
 
         return as_html(self)
 

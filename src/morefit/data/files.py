@@ -14,8 +14,7 @@ from morefit.data.columns import raise_if, ranges_of_columns, suggest_column
 from morefit.data.dataset import Dataset
 from morefit.data.io.formats import check_tree
 from morefit.data.io.histogram import Bins
-from morefit.data.io.paths import Source, find_files
-from morefit.data.io.table import Ranged
+from morefit.data.io.table import Ranged, Source, find_files
 from morefit.data.labels import Category
 from morefit.data.pieces import MAX_NUMBERS, MAX_ROWS, Pieces, StoredFile, Summary, read_ahead
 from morefit.data.reading import check_filled, check_names, wanted_of

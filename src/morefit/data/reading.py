@@ -24,8 +24,7 @@ from morefit.data.columns import (
 from morefit.data.cut import Condition, condition
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.formats import check_tree, open_table
-from morefit.data.io.paths import Source, find_files
-from morefit.data.io.table import Columns, Ranged
+from morefit.data.io.table import Columns, Ranged, Source, find_files
 from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
 from morefit.dataclass import dataclass

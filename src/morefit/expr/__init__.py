@@ -32,7 +32,6 @@ from morefit.expr.node import (
     truth,
 )
 from morefit.expr.node_rule import NodeRule, NodeSymbol, TemplateRule, TermRule
-from morefit.expr.number import as_double
 from morefit.expr.operations import (
     COMPARISONS,
     LEAVES,
@@ -45,7 +44,7 @@ from morefit.expr.operations import (
     with_trait,
 )
 from morefit.expr.show import to_latex, to_text
-from morefit.expr.symbol import HIDDEN, OwnSymbol, Symbol, Table
+from morefit.expr.symbol import HIDDEN, OwnSymbol, Symbol, Table, as_double
 from morefit.expr.walk import (
     domain_of,
     fresh_prefix,

@@ -12,9 +12,8 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr.build import add_all, lookup, where
 from morefit.expr.node import Expr, Operand, Quantity, make, to_expr
-from morefit.expr.number import as_double
 from morefit.expr.operations import Op
-from morefit.expr.symbol import Table
+from morefit.expr.symbol import Table, as_double
 
 Interpolation = Literal["steps", "linear", "cubic"]
 MAX_NUMBERS = 1 << 24  # of a table: their places are exact in single precision

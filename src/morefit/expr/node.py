@@ -13,11 +13,10 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from morefit.errors import ModelError
-from morefit.expr.number import as_double
 from morefit.expr.operations import COMPARISONS, OPERATIONS, SYMMETRIC, Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
-from morefit.expr.symbol import Symbol
+from morefit.expr.symbol import Symbol, as_double
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
 LINE = 200  # characters of an expression in a message
@@ -186,7 +185,9 @@ class Expr(Quantity):
         return f"${to_latex(self)}$"
 
     def __reduce__(self) -> tuple[Callable[[Any], Expr], tuple[Any]]:
-        return from_table, (to_table(self),)
+        from morefit.expr.walk import from_rows, to_rows  # made of expressions
+
+        return from_rows, (to_rows(self),)
 
 
 _alive: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
@@ -290,44 +291,25 @@ def compare(how: Callable[[Expr, Expr], Expr], a: Quantity, b: Operand) -> Expr:
 ONE, ZERO, MINUS_ONE = const(1), const(0), const(-1)
 
 
-def add(a: Expr, b: Expr) -> Expr:
-    return make(Op.ADD, (a, b))
+def applied(op: Operation) -> Callable[..., Expr]:
+    return lambda *args: make(op, args)
 
 
-def multiply(a: Expr, b: Expr) -> Expr:
-    return make(Op.MUL, (a, b))
+add, multiply, power = applied(Op.ADD), applied(Op.MUL), applied(Op.POW)
+less, less_equal = applied(Op.LESS), applied(Op.LESS_EQUAL)
+equal, not_equal = applied(Op.EQUAL), applied(Op.NOT_EQUAL)
 
 
 def negate(a: Expr) -> Expr:
-    return const(-a.number) if a.op is Op.CONST else make(Op.MUL, (MINUS_ONE, a))
+    return const(-a.number) if a.op is Op.CONST else multiply(MINUS_ONE, a)
 
 
 def subtract(a: Expr, b: Expr) -> Expr:
     return add(a, negate(b))
 
 
-def power(a: Expr, b: Expr) -> Expr:
-    return make(Op.POW, (a, b))
-
-
 def divide(a: Expr, b: Expr) -> Expr:
     return multiply(a, power(b, MINUS_ONE))
-
-
-def less(a: Expr, b: Expr) -> Expr:
-    return make(Op.LESS, (a, b))
-
-
-def less_equal(a: Expr, b: Expr) -> Expr:
-    return make(Op.LESS_EQUAL, (a, b))
-
-
-def equal(a: Expr, b: Expr) -> Expr:
-    return make(Op.EQUAL, (a, b))
-
-
-def not_equal(a: Expr, b: Expr) -> Expr:
-    return make(Op.NOT_EQUAL, (a, b))
 
 
 def negation(a: Expr) -> Expr:
@@ -364,10 +346,6 @@ def either(a: Expr, b: Expr) -> Expr:
     return make(Op.MAX, (condition(a), condition(b)))
 
 
-def applied(op: Operation) -> Callable[..., Expr]:
-    return lambda *args: make(op, args)
-
-
 # NumPy functions that work on expressions, by the name of the ufunc: those of operations, and some made of them
 UFUNCS: dict[str, Callable[..., Expr]] = {name: applied(op) for op in OPERATIONS for name in op.ufuncs} | {
     "subtract": subtract,
@@ -399,31 +377,3 @@ def ufunc_of(name: str) -> Callable[..., Expr]:
         known = ", ".join(sorted([*UFUNCS, *COMPOSED]))
         raise ModelError(f"numpy function '{name}': not known to morefit; it knows {known}")
     return COMPOSED[name]
-
-
-Rows = tuple[tuple[Operation, tuple[int, ...], Value], ...]
-
-
-def to_table(root: Expr) -> Rows:
-    """Flatten a graph to rows that name their arguments by number: pickles without recursion."""
-    index: dict[Expr, int] = {}
-    rows: list[tuple[Operation, tuple[int, ...], Value]] = []
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        missing = [a for a in node.args if a not in index]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if node not in index:
-            index[node] = len(rows)
-            rows.append((node.op, tuple(index[a] for a in node.args), node.value))
-    return tuple(rows)
-
-
-def from_table(table: Rows) -> Expr:
-    nodes: list[Expr] = []
-    for op, args, value in table:
-        nodes.append(make(op, tuple(nodes[a] for a in args), value))
-    return nodes[-1]

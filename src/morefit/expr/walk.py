@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from morefit.expr.build import same
-from morefit.expr.node import Expr, make
+from morefit.expr.node import Expr, Value, make
 from morefit.expr.node_rule import NodeRule
 from morefit.expr.operations import NARY, Op, Operation
 from morefit.expr.quadrature import Domain
@@ -34,6 +34,20 @@ def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True
             else:
                 order[node] = None
     return list(order)
+
+
+def to_rows(root: Expr) -> tuple[tuple[Operation, tuple[int, ...], Value], ...]:
+    """Flatten a graph to rows that name their arguments by number: pickles without recursion."""
+    index = {node: k for k, node in enumerate(toposort(root))}
+    return tuple((node.op, tuple(index[a] for a in node.args), node.value) for node in index)
+
+
+def from_rows(rows: Iterable[tuple[Operation, tuple[int, ...], Value]]) -> Expr:
+    """Return the expression of the last row."""
+    nodes: list[Expr] = []
+    for op, args, value in rows:
+        nodes.append(make(op, tuple(nodes[a] for a in args), value))
+    return nodes[-1]
 
 
 def rebuild(roots: tuple[Expr, ...], how: Callable[[Expr, tuple[Expr, ...]], Expr]) -> tuple[Expr, ...]:

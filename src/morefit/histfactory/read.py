@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.expr import ZERO
-from morefit.histfactory.hs3 import is_hs3, translated
+from morefit.histfactory.hs3 import translated
 from morefit.histfactory.parameters import ParameterSet, configured, parameter_sets
 from morefit.histfactory.workspace import (
     Channel,
@@ -29,8 +29,7 @@ from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryMod
 from morefit.likelihood.table import COUNT
 from morefit.resources import check_memory
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 
 CODES = {"normsys": ("code4", "code1"), "histosys": ("code4p", "code0")}
 
@@ -56,7 +55,7 @@ def read(
     """
     content = load(workspace)
     own: Mapping[str, str | None] = {}
-    if is_hs3(content):
+    if "distributions" in content and "channels" not in content:  # a file of the HS3 standard
         content, own = translated(content, measurement)
         measurement = None
     smooth = {}

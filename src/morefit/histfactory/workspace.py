@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 from morefit.validate import as_number
 
 PER_BIN = ("shapefactor", "shapesys", "staterror")  # modifiers with a parameter for each bin

@@ -19,8 +19,7 @@ from morefit.errors import FitError
 from morefit.intervals.interval import Interval
 from morefit.jobs.checkpoint import DIGEST, Facts, locks_file, read_saved, versions
 from morefit.jobs.digest import Digests
-from morefit.jobs.executors import Block, DaskClient, Report, Work, share
-from morefit.jobs.run import Job, run_job
+from morefit.jobs.run import Block, DaskClient, Job, Report, Work, run_job, share
 from morefit.likelihood import Term
 from morefit.likelihood.wider import for_limits
 from morefit.minimise import FitResult
@@ -33,9 +32,8 @@ from morefit.records.fields import floats, words
 from morefit.records.results import Layout, SavedResult
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, suggest
 from morefit.text.rounding import round_pdg
-from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.task import likelihood_facts
 from morefit.validate import check_level, name_of, whole_number
@@ -115,8 +113,6 @@ class Bootstrap(SavedResult):
         columns = [Column("parameter", self.names, numeric=False), Column("value", value)]
         table = text_table([*columns, Column("error", error), Column("bias", bias)])
         return f"bootstrap: {len(self)} replicas, {verdict}, seed {self.seed}\n\n{table}"
-
-    __repr__ = __str__
 
 
 @locks_file(NAME)

@@ -101,8 +101,6 @@ class Contour(Frozen):
             )
         return "\n".join(lines)
 
-    __repr__ = __str__
-
 
 def finer_grid(x: Array, y: Array, delta: Array) -> tuple[Array, Array, Array]:
     """Return heights on a finer grid: those of a parabola plus what remains, which is interpolated linearly.

@@ -14,10 +14,10 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
-from morefit.intervals.nuisance import fit_data
-from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
+from morefit.intervals.profile import fit_data
+from morefit.intervals.scan import Hypotheses, draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
-from morefit.jobs.executors import DaskClient
+from morefit.jobs.run import DaskClient
 from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
@@ -70,8 +70,6 @@ class Discovery(ToyPValue):
             f"  q {self.q:.4f}, significance {self.significance:.3f}, p-value {self.p_value:.4g}",
         ]
         return "\n".join([*lines, *self.toy_lines()])
-
-    __repr__ = __str__
 
 
 @locks_file(NAME)

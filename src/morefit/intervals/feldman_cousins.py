@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
-from morefit.intervals.crossing import ROUNDING, Scan, Unknown, order_statistic
 from morefit.intervals.free_fits import TIE
-from morefit.intervals.interval import Interval, two_sided
-from morefit.intervals.nuisance import fit_data
+from morefit.intervals.interval import ROUNDING, Interval, Scan, Unknown, order_statistic, two_sided
+from morefit.intervals.profile import fit_data
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
-from morefit.jobs.executors import DaskClient, Report, Work, choose_place
+from morefit.jobs.run import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit, check_floating, check_points, unseen
@@ -169,8 +168,6 @@ class FeldmanCousins(SavedResult):
     def __str__(self) -> str:
         parts = [headline(self), text_table(table(self)) if len(self) <= MAX_ROWS else "", footline(self)]
         return "\n\n".join(part for part in parts if part)
-
-    __repr__ = __str__
 
 
 # ------------------------------------------------------------------------------------ construction

@@ -14,7 +14,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.intervals.fit_statistics import BinnedChiSquare, ChiSquare, Total, part_statistic
 from morefit.intervals.free_fits import ToyPValue
-from morefit.jobs.executors import DaskClient
+from morefit.jobs.run import DaskClient
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
@@ -64,8 +64,6 @@ class GoodnessOfFit(ToyPValue):
         if self.ndf > 0:
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
         return "\n".join([line, *self.toy_lines()])
-
-    __repr__ = __str__
 
 
 @in_sentences

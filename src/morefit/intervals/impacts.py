@@ -75,8 +75,6 @@ class Impacts(Frozen):
             ]
         return f"impacts on {self.name} = {value} +- {error}\n\n{text_table(columns)}"
 
-    __repr__ = __str__
-
 
 def shown(number: float, style: str) -> str:
     """Return a number as text, a dash if there is none."""

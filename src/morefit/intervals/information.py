@@ -85,8 +85,6 @@ class FisherInformation(Frozen):
         head = f"expected information of {self.events:.6g} events, accurate to {self.accuracy:.1g}"
         return "\n".join([head, *(f"  {line}" for line in self._complaints()), "", text_table(columns)])
 
-    __repr__ = __str__
-
     def _complaints(self) -> Iterator[str]:
         if not self.accuracy <= self.tolerance:
             yield f"NOT CONVERGED: the integral should be accurate to {self.tolerance:g}"

@@ -14,9 +14,9 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.intervals.free_fits import ToyPValue
-from morefit.intervals.nuisance import minimised, without_effect
-from morefit.intervals.ratio_toys import Hypotheses, draw_ratios, start_test
-from morefit.jobs.executors import DaskClient
+from morefit.intervals.profile import minimised, without_effect
+from morefit.intervals.scan import Hypotheses, draw_ratios, start_test
+from morefit.jobs.run import DaskClient
 from morefit.likelihood import BinnedLikelihood, Likelihood, Simultaneous, TemplateLikelihood, Term
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise import FitResult
@@ -66,8 +66,6 @@ class LikelihoodRatio(ToyPValue):
         if self.ndf:
             line += f" with {self.ndf} degrees of freedom, p-value {self.p_value:.4g}"
         return "\n".join([line, *self.toy_lines()])
-
-    __repr__ = __str__
 
 
 @in_sentences

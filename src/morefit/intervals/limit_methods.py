@@ -13,12 +13,10 @@ from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
-from morefit.intervals.crossing import crossing
 from morefit.intervals.free_fits import TIE
-from morefit.intervals.interval import bisect
-from morefit.intervals.nuisance import DataFits, fit_data
-from morefit.intervals.profile import local_cubic
-from morefit.intervals.ratio_toys import Hypotheses, RatioToys
+from morefit.intervals.interval import bisect, crossing
+from morefit.intervals.profile import DataFits, fit_data, local_cubic
+from morefit.intervals.scan import Hypotheses, RatioToys
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
 from morefit.text.rounding import round_pdg
@@ -69,8 +67,6 @@ class UpperLimit(Frozen):
                 shown = f"AT MOST {limit:.6g}, the smallest value that was tested"
             lines.append(f"  {label:<18} {'NOT REACHED' if isnan(limit) else shown}")
         return "\n".join([*lines, f"  best fit {self.best:.6g}"])
-
-    __repr__ = __str__
 
 
 class Options(NamedTuple):

@@ -19,12 +19,11 @@ from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
-from morefit.intervals.nuisance import minimised, without_effect
-from morefit.intervals.ratio_toys import Hypotheses, start_test
-from morefit.intervals.scan import run_scan
+from morefit.intervals.profile import minimised, without_effect
+from morefit.intervals.scan import Hypotheses, run_scan, start_test
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
-from morefit.jobs.executors import DaskClient, Report, Work, choose_place
+from morefit.jobs.run import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
@@ -115,8 +114,6 @@ class LookElsewhere(ToyPValue):
                 f"  global significance {self.significance:.3f}, p-value {self.p_value:.4g} by upcrossings"
             )
         return "\n".join([*lines, *self.toy_lines()])
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,20 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
-from morefit.intervals.crossing import ROUNDING, Scan, order_statistic
-from morefit.intervals.interval import Interval
+from morefit.intervals.interval import ROUNDING, Interval, Scan, order_statistic
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Estimator, Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
-from morefit.jobs.executors import DaskClient, Report, Work, choose_place
+from morefit.jobs.run import DaskClient, Report, Work, choose_place
 from morefit.likelihood import Term
 from morefit.likelihood.sums import check_constrained
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
 from morefit.toys.batch import GOAL
@@ -143,8 +141,6 @@ class NeymanBelt(SavedResult):
         columns = [Column(n.strip(), [f"{x:.6g}" for x in column]) for n, column in rows.items()]
         table = text_table([Column(self.name, [f"{x:.6g}" for x in self.values]), *columns])
         return f"{head}\n  belt at {100 * self.level:g} %\n\n{table}"
-
-    __repr__ = __str__
 
 
 # ------------------------------------------------------------------------------------ construction

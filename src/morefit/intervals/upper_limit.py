@@ -21,10 +21,10 @@ from morefit.intervals.limit_methods import (
     both_hypotheses,
     from_toys,
 )
-from morefit.intervals.nuisance import fit_data
-from morefit.intervals.ratio_toys import draw_ratios, start_test
+from morefit.intervals.profile import fit_data
+from morefit.intervals.scan import draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
-from morefit.jobs.executors import DaskClient
+from morefit.jobs.run import DaskClient
 from morefit.likelihood import Simultaneous, Term
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points

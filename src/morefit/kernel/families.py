@@ -19,9 +19,8 @@ from morefit.rewrite.stages import Depends, depends_on
 
 MAX_SUMS = 64  # different terms that the second derivatives of a family may be made of
 MAX_TERMS = 128  # of one second derivative
-MIN_SPARED = (
-    2.0  # times as many terms in the second derivatives as there are different ones, for these to be summed
-)
+# times as many terms in the second derivatives as there are different ones, for these to be summed
+MIN_SPARED = 2.0
 SAME = 1e-12  # relative difference of equal coefficients
 
 Powers = tuple[tuple[Expr, float], ...]  # bases and their powers

@@ -27,9 +27,8 @@ from morefit.rewrite.simplify import normalise, simplifier
 if TYPE_CHECKING:
     from morefit.kernel.families import Families
 
-TILES_FROM = (
-    13  # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
-)
+# parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
+TILES_FROM = 13
 
 MAX_SQUARES = 6  # in a density whose Hessian is summed in tiles; and half of the parameters
 

@@ -14,8 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.datasets import PartData, least_mean_weight
-from morefit.likelihood.evaluation import BadEvents, Evaluation
+from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
@@ -26,7 +25,7 @@ from morefit.validate import by_name
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
     from morefit.likelihood.unbinned import Likelihood
-    from morefit.model.wider import Changed
+    from morefit.model.replace import Changed
 
 Point = ArrayLike | Mapping[str, ArrayLike]  # in the order of the parameters, or by their names
 

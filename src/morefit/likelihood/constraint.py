@@ -19,14 +19,11 @@ from morefit.likelihood.measured_values import expected_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
-from morefit.random.philox import toy_uniforms
-from morefit.resources import on_all_cores
+from morefit.random.philox import toy_normals
 from morefit.sampling.generate import poisson_counts
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number, finite_number
 
-PIECE = 1 << 15  # toys: enough for threads not to wait for each other
-HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
@@ -92,7 +89,9 @@ class GaussianConstraint(Constraint):
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         centre = self.measured if around_data else self.expected(values)
-        deviations = np.stack([normal_numbers(seed, k, toys) for k in range(len(centre))], axis=1)
+        deviations = np.stack(
+            [toy_normals(stream_key(seed, f"normal {k}"), toys) for k in range(len(centre))], axis=1
+        )
         return np.asarray(centre + deviations @ np.linalg.cholesky(np.array(self.covariance)).T, np.float64)
 
     def __repr__(self) -> str:
@@ -120,7 +119,9 @@ class LogNormalConstraint(Constraint):
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         (centre,) = self.measured if around_data else self.expected(values)
-        return np.asarray(centre * np.exp(self.width * normal_numbers(seed, 0, toys))[:, None], np.float64)
+        return np.asarray(
+            centre * np.exp(self.width * toy_normals(stream_key(seed, "normal 0"), toys))[:, None], np.float64
+        )
 
     def __repr__(self) -> str:
         factor = math.exp(self.width)
@@ -338,19 +339,6 @@ def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
             for k, c in enumerate(each, 1)
         )
     )
-
-
-def normal_numbers(seed: int, which: int, toys: Integers) -> Array:
-    """Return a standard normal number for each toy."""
-    from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
-
-    numbers = toy_uniforms(stream_key(seed, f"normal {which}"), toys) + HALF_BIT
-
-    def transform(cut: slice) -> None:
-        ndtri(numbers[cut], out=numbers[cut])
-
-    on_all_cores(transform, len(toys), PIECE)
-    return numbers
 
 
 def shown(expr: Expr) -> str:

@@ -15,9 +15,8 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import TINY, CountsTable
-from morefit.likelihood.counts_table import Blocks, profile_table
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.evaluation import Evaluation, PartData
+from morefit.likelihood.expected_counts import Blocks, profile_table
 from morefit.likelihood.sums import unpack
 
 if TYPE_CHECKING:

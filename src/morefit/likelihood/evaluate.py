@@ -22,13 +22,13 @@ from morefit.model.opaque import opaque_names
 from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_known, check_model
 from morefit.model.region import boxes, named_observable
-from morefit.model.wider import for_values
+from morefit.model.replace import for_values
 from morefit.pipeline import Columns, Settings, able_backend, compile_values
 from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
 from morefit.targets.base import Backend, Events
 from morefit.targets.choose import choose_backend
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 from morefit.validate import name_of, whole_number
 
 LARGEST = sys.float_info.max

@@ -8,7 +8,8 @@ event, and derivatives are those of what is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -16,14 +17,14 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, add_all, leaves, toposort
+from morefit.kernel.sums import Request
 from morefit.pipeline import Columns
 
 DEGREE = 8  # of the polynomial of a cell
 FIRST_CELLS = 8
 MAX_CELLS = 1 << 12
-CHECKS = (
-    2048  # equally spaced points, and as many events, at which a log density is compared: no peak may hide
-)
+# equally spaced points, and as many events, at which a log density is compared: no peak may hide
+CHECKS = 2048
 TOLERANCE = (
     1e-9  # of a log density there, when a grid is made; that of single data then gets twice as many cells
 )
@@ -231,3 +232,15 @@ def split_slow(log_density: Expr) -> tuple[dict[str, Expr], Expr]:
         is_slow = len(names) == 1 and any(node.op is Op.NODE_SUM for node in nodes)
         (slow.setdefault(names.pop(), []) if is_slow else rest).append(term)
     return {name: add_all(*terms) for name, terms in slow.items()}, add_all(*rest) if rest else ZERO
+
+
+def requests_apart(request: Request, apart: Sequence[tuple[Expr, FollowedNodes]]) -> list[Request]:
+    """Return what to sum over events, and over the nodes of each term apart."""
+    slow, rest = split_slow(request.log_density)
+    moved = {follow.name for _, follow in apart}
+    rest = add_all(rest, *(term for name, term in slow.items() if name not in moved))
+    alone = replace(request, weighted=True, per_set=ZERO)
+    return [
+        replace(request, log_density=rest),
+        *(replace(alone, log_density=term) for term, _ in apart),
+    ]

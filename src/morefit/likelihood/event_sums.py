@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, Op, add_all, evaluate, leaves, scalar
+from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
@@ -21,8 +21,7 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import (
     WORST,
     Cells,
@@ -30,11 +29,12 @@ from morefit.likelihood.event_nodes import (
     FollowedNodes,
     Logs,
     cells_over,
+    requests_apart,
     split_slow,
     varying,
 )
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
-from morefit.model import Parameter, Pdf
+from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
@@ -112,21 +112,15 @@ class EventSums(Term):
     # --------------------------------------------------------------------- what is summed
 
     def request(
-        self,
-        order: int,
-        *,
-        floating: Sequence[Parameter] | None = None,
-        weighted: bool | None = None,
-        careful: bool = False,
-        fisher: bool = False,
+        self, order: int, *, weighted: bool | None = None, careful: bool = False, fisher: bool = False
     ) -> Request:
-        """Return what to sum over events; the derivatives are by some parameters, by default by all that float.
+        """Return what to sum over events, with derivatives by all parameters that float.
 
         Squared scores (``fisher``) are those of events alone.
         """
         return request_of(
             self.model,
-            self.parameters if floating is None else floating,
+            self.parameters,
             order,
             constraints=() if fisher else self.constraint_terms,
             weighted=self.data.weighted if weighted is None else weighted,
@@ -275,23 +269,12 @@ class EventSums(Term):
     def bind_apart(self, order: int, nodes: Sequence[EventNodes], boxes: SharedBoxes) -> Sums:
         """Bind sums of the terms apart to nodes, and those of all others to events."""
         self.check_derivatives(order)
-        requests = self.requests_apart(self.request(order))
+        requests = requests_apart(self.request(order), self.apart)
         places = (None, *nodes)
         bound = [
             self.bind_sums(self.compile_request(r), n, boxes) for r, n in zip(requests, places, strict=True)
         ]
         return lambda full: np.sum([one(full) for one in bound], axis=0)
-
-    def requests_apart(self, request: Request) -> list[Request]:
-        """Return what to sum over events, and over the nodes of each term apart."""
-        slow, rest = split_slow(request.log_density)
-        moved = {follow.name for _, follow in self.apart}
-        rest = add_all(rest, *(term for name, term in slow.items() if name not in moved))
-        alone = replace(request, weighted=True, per_set=ZERO)
-        return [
-            replace(request, log_density=rest),
-            *(replace(alone, log_density=term) for term, _ in self.apart),
-        ]
 
     def bind_sums(self, compiled: Compiled, nodes: EventNodes | None, boxes: SharedBoxes) -> Bound:
         """Bind sums to the events, or to nodes in their place."""
@@ -318,7 +301,7 @@ class EventSums(Term):
     ) -> Evaluation:
         (own,) = data
         request = self.request(order, weighted=own.weights is not None)
-        requests = self.requests_apart(request) if own.apart else [request]
+        requests = requests_apart(request, self.apart) if own.apart else [request]
         rows = self.with_measured(full, own.rows(sets))
         pairs = zip((own, *own.apart), requests, strict=True)
         each = [d.bind(self.compile_request(r), sets)(rows) for d, r in pairs]

@@ -17,11 +17,9 @@ from morefit.expr import column
 from morefit.kernel.counts_layout import CountsTable
 from morefit.likelihood.auxiliary import Auxiliary
 from morefit.likelihood.base import Point
-from morefit.likelihood.counts_table import at_order, counts_table
-from morefit.likelihood.datasets import PartData
 from morefit.likelihood.eliminate import Elimination, remembered
-from morefit.likelihood.evaluation import BadBins, Evaluation
-from morefit.likelihood.expected_counts import ExpectedCounts
+from morefit.likelihood.evaluation import BadBins, Evaluation, PartData
+from morefit.likelihood.expected_counts import ExpectedCounts, at_order, counts_table
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter

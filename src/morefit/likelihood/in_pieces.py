@@ -18,8 +18,7 @@ from morefit.expr import ZERO, Expr
 from morefit.integrals import MORE_POINTS, SharedBoxes
 from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.base import Point
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.evaluation import BadEvents, Evaluation
+from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.unbinned import Likelihood
 from morefit.pipeline import Columns, Compiled, Settings, compile_sums

@@ -8,8 +8,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.likelihood.base import Point, Term
-from morefit.likelihood.datasets import PartData
-from morefit.likelihood.evaluation import Evaluation
+from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.unbinned import Likelihood
 from morefit.targets.base import Backend

@@ -13,7 +13,7 @@ from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
 from morefit.errors import DataError, ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, symbols, to_expr
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import PartData
 from morefit.likelihood.points import Y_ERROR, CorrelatedModel, PointModel, X, Y, inverted, x_error
 from morefit.likelihood.table import Streams, TableLikelihood
 from morefit.model import Observable, Pdf

@@ -28,8 +28,7 @@ from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute
 from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 from morefit.validate import whole_number
 
 

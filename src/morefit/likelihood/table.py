@@ -21,7 +21,7 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import PartData
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Observable, Pdf
 from morefit.model.opaque import opaque_names

@@ -27,8 +27,7 @@ from morefit.likelihood.accuracy import (
 )
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.datasets import PartData, check_whole_numbers
-from morefit.likelihood.evaluation import BadEvents
+from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.signs import negative_place, negative_rows

@@ -10,10 +10,10 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.likelihood.parameters import limits_of
 from morefit.model import Pdf
-from morefit.model.replace import Replacement
-from morefit.model.wider import (
+from morefit.model.replace import (
     Changed,
     Limits,
+    Replacement,
     around,
     depends_on_limits,
     is_unresolved,

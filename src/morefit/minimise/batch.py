@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
 from morefit.likelihood import Evaluation, Term
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.newton import minimise, minimise_eliminated
 from morefit.minimise.newton_program import HIGHER
 from morefit.minimise.options import Options

@@ -20,8 +20,8 @@ from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, F
 from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
+from morefit.text.arguments import suggest
 from morefit.text.progress import Bar
-from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs

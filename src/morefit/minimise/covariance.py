@@ -13,7 +13,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.accuracy import is_simulated
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult

@@ -13,7 +13,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.likelihood import Evaluation
-from morefit.likelihood.datasets import PartData
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import STARTS, thorough_starts

@@ -19,7 +19,7 @@ from morefit.errors import DataError, FitError, OptionError
 from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term
 from morefit.likelihood.constraint import as_constraints
-from morefit.likelihood.datasets import check_whole_numbers
+from morefit.likelihood.evaluation import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous
 from morefit.likelihood.unbinned import likelihood_of
 from morefit.model import Parameter, Pdf
@@ -30,7 +30,7 @@ from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
 from morefit.targets.base import Backend
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 from morefit.validate import by_name, finite_number, name_of
 
 WORDS = {1: "derivative", 2: "second derivative"}

@@ -10,13 +10,13 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.datasets import PartData
-from morefit.memory import aligned_rows
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import edm_goal
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
 from morefit.random.philox import Sequence64
+from morefit.resources import aligned_rows
 
 # a hundredth of a fit's: distances to the minimum must be small against the spread of minima
 TOLERANCE = 1e-3

@@ -26,9 +26,7 @@ from morefit.records.fields import (
     texts,
     words,
 )
-from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
-from morefit.text.suggest import suggest
+from morefit.text.arguments import RESULT, no_attribute, suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
@@ -149,7 +147,7 @@ class FitResult(Frozen):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, elsewhere.RESULT)
+            return no_attribute(self, name, RESULT)
 
     def __post_init__(self) -> None:
         super().__post_init__()

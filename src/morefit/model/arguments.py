@@ -14,7 +14,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text, truth
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter, blinded_in
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 
 ANY_ARGUMENTS = CO_VARARGS | CO_VARKEYWORDS
 

@@ -31,7 +31,7 @@ def listed_density(package: str, name: str, also: Iterable[str] = ()) -> Any:
 
 def elsewhere(name: str, densities: Iterable[str]) -> str:
     """Return where a density is that a package does not have, or which names are like its name."""
-    from morefit.text.suggest import suggest
+    from morefit.text.arguments import suggest
 
     for room in LISTED:
         if name in dir(import_module(f"morefit.model.{room}")):

@@ -24,16 +24,14 @@ from morefit.model.arguments import (
     listed,
 )
 from morefit.model.conditional import accept_conditional, conditional_integral
-from morefit.model.evaluation import Values, evaluator
+from morefit.model.evaluation import Recipe, Recipes, Values, evaluator
 from morefit.model.in_use import CACHED, freeze_attributes
 from morefit.model.integrate import integral_over, integral_over_all
 from morefit.model.observable import Box, Observable, Ranges, by_name
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, YieldsIn, named_observable, probability_of
-from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import MODEL, no_attribute
 
 # methods of a density that return a formula
 OF_FORMULAS = frozenset({"density", "integral", "integral_between"})
@@ -79,7 +77,7 @@ class Pdf(ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, elsewhere.MODEL)
+            return no_attribute(self, name, MODEL)
 
     def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
         """Read what is given, so that the arguments can be checked with it."""
@@ -132,8 +130,8 @@ class Pdf(ABC):
         )
 
     def known_integral(self) -> Expr | None:
-        """Return the integral if the density has a formula of its own for it, or None."""
-        return None if type(self).integral is Pdf.integral else self.integral()
+        """Return the integral if the density has a formula of its own for it, or None; compositions have those of their parts."""
+        return None if type(self).integral is Pdf.integral or self.branches() else self.integral()
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""

@@ -2,16 +2,14 @@
 
 from morefit.plots.canvas import Plot
 from morefit.plots.categories import Asymmetry, asymmetry
-from morefit.plots.correlations import correlation
 from morefit.plots.fitted import plot as data
-from morefit.plots.goodness import goodness_of_fit
-from morefit.plots.impacts import impacts
+from morefit.plots.impacts import correlation, impacts
 from morefit.plots.limits import LimitBands, limit, limits
 from morefit.plots.plane import Plane, plane
 from morefit.plots.points import Points
 from morefit.plots.projection import Projection, project
 from morefit.plots.scans import belt, contour, p_values, profile
-from morefit.plots.toy_pulls import PullFit, pulls
+from morefit.plots.toy_pulls import PullFit, goodness_of_fit, pulls
 
 __all__ = [
     "Asymmetry", "LimitBands", "Plane", "Plot", "Points", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data",

@@ -17,7 +17,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""The components of a model that are drawn, each with its share of the events, and error bands of curves by differences."""
+"""What is drawn of a model and of data: components with their shares of the events, error bands of curves by differences, and blind ranges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.data.histogram import Histogram
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Expr
 from morefit.minimise import FitResult
-from morefit.model import Pdf
+from morefit.model import Observable, Pdf
+from morefit.model.region import Range, check_range, listed_ranges
+from morefit.validate import name_of
 
 # names of artists that are no components
 TAKEN = ("data", "model", "extrapolation", "band", "legend", "pulls", "residuals", "ratio")
@@ -73,3 +76,33 @@ def band(derivatives: Mapping[str, Array], fit: Any) -> Array | None:
     rows = np.array(list(derivatives.values()))
     squares = np.einsum("ik,ij,jk->k", rows, fit.covariance_of(*derivatives), rows)
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)), np.float64)
+
+
+SAME_WIDTH = 1e-9  # relative: bins that differ less in width are equal
+
+
+def check_blind(x: Observable, blind: Any) -> list[Range]:
+    """Return the ranges of an observable in which no data are shown."""
+    if isinstance(blind, Mapping):  # by observable, as ranges are
+        if other := [key for key in map(name_of, blind) if key != x.name]:
+            raise OptionError(f"plot: blind names {other[0]!r}, but '{x.name}' is plotted; leave it out")
+        return [one for ends in blind.values() for one in check_blind(x, ends)]
+    none = isinstance(blind, Sequence) and not len(blind)
+    return [] if none else [check_range(x, ends) for ends in listed_ranges(x.name, blind)]
+
+
+def gaps(x: Observable, ranges: Sequence[Range]) -> list[Range]:
+    """Return what some ranges leave out of that of an observable: data that were cut to them show nothing there."""
+    ends = [x.low, *(end for pair in ranges for end in pair), x.high]
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+def blinded(data: Histogram, ranges: Sequence[Range]) -> Histogram:
+    """Return a histogram without the counts of bins that reach into some ranges."""
+    near = SAME_WIDTH * (data.edges[-1] - data.edges[0])
+    shown = np.ones(len(data.counts), bool)
+    for low, high in ranges:
+        shown &= (data.edges[1:] <= low + near) | (data.edges[:-1] >= high - near)
+    return Histogram(
+        data.edges, *(np.where(shown, own, np.nan) for own in (data.counts, data.low, data.high))
+    )

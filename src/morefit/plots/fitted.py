@@ -43,8 +43,7 @@ from morefit.plots.canvas import (
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 from morefit.validate import name_of, numbers_by_name
 
 MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one

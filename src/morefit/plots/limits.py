@@ -47,17 +47,7 @@ def limit(
     check_made("limit", scan, UpperLimit, "mf.intervals.upper_limit")
     with styled(style):
         main = one_panel("plots.limit", ax)
-        artists: dict[str, Any] = {}
-        middle = len(scan.expected_p_values) // 2
-        for sigmas, colour in BANDS:
-            low, high = scan.expected_p_values[middle - sigmas], scan.expected_p_values[middle + sigmas]
-            artists[f"{sigmas} sigma"] = main.fill_between(
-                scan.values, low, high, color=colour, linewidth=0, label=band_name(sigmas)
-            )
-        (artists["expected"],) = main.plot(
-            scan.values, scan.expected_p_values[middle], "--", color=DATA, label="expected"
-        )
-        (artists["observed"],) = main.plot(scan.values, scan.p_values, "o-", color=DATA, label="observed")
+        artists = draw_lines(main, LimitBands(tuple(scan.values), scan.p_values, scan.expected_p_values))
         artists["level"] = main.axhline(1 - scan.level, color="#c01c28", linewidth=1.2)
         if not isnan(scan.observed):
             artists["limit"] = main.vlines([scan.observed], 0, 1 - scan.level, color="#c01c28", linewidth=1.2)

@@ -28,9 +28,8 @@ from morefit.model.counts import check_halves, counted_in
 from morefit.model.evaluation import Values
 from morefit.model.observable import Box, Ranges
 from morefit.model.region import Range, named_observable, probability_of
-from morefit.plots.blind import SAME_WIDTH, blinded, check_blind, gaps
+from morefit.plots.components import SAME_WIDTH, blinded, check_blind, gaps, slopes, split
 from morefit.plots.components import band as band_of
-from morefit.plots.components import slopes, split
 from morefit.records.fields import arrays, pairs
 from morefit.resources import check_memory
 from morefit.targets.base import Backend

@@ -31,8 +31,8 @@ from morefit.minimise import FitResult
 from morefit.minimise.text import footlines, headline, parameter_table
 from morefit.model import Pdf
 from morefit.plots.canvas import OWN_STYLE, Plot, is_drawable, load_pyplot, styled
-from morefit.plots.correlations import correlation
 from morefit.plots.fitted import Drawing
+from morefit.plots.impacts import correlation
 from morefit.records.output import complete_file
 from morefit.text.tables import Column, Markup, html_table
 
@@ -84,9 +84,8 @@ NO_LIKELIHOOD = (
     " result.report(path, likelihood) shows them and draws plots."
 )
 BLINDED = "The model depends on blinded parameters, which could be read from its curve: no plot is drawn."
-POLICY = (
-    "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # nothing is loaded, and nothing is run
-)
+# nothing is loaded, and nothing is run
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --fore: #1c1c1c; --line: #d4d4d4; --good: #d9f2d9; --bad: #f8c9c9; }
 @media (prefers-color-scheme: dark) {

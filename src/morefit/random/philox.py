@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.resources import on_all_cores
+
 Words = NDArray[np.uint64]  # of 32 bits in 64-bit integers, or of 64
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+PIECE = 1 << 15  # toys: enough for threads not to wait for each other
+HALF_BIT = 2.0**-54  # keeps a uniform number of 53 bits away from zero
 BUMPS = (0x9E3779B9, 0xBB67AE85)  # of the key, from round to round
 
 
@@ -58,6 +62,19 @@ def toy_uniforms(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
         numbers[begin:end] = words.after((counter, 0, 0, 0), left_out + end - begin)[left_out:]
     # signed: converted by vector instructions
     return np.multiply((numbers >> np.uint64(11)).view(np.int64), 2.0**-53, dtype=np.float64)
+
+
+def toy_normals(seed: int, toys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a standard normal number for each toy."""
+    from scipy.special import ndtri  # type: ignore[import-untyped]  # slow, and only constrained toys need it
+
+    numbers = toy_uniforms(seed, toys) + HALF_BIT
+
+    def transform(cut: slice) -> None:
+        ndtri(numbers[cut], out=numbers[cut])
+
+    on_all_cores(transform, len(toys), PIECE)
+    return numbers
 
 
 class Sequence64:

@@ -23,9 +23,8 @@ from morefit.random.philox import joined
 BLOCK = 4096  # events: the unit of streams, and of the tasks and partial sums of the CPU
 Words = NDArray[np.uint32]  # states: (..., WORDS)
 WORDS = 4  # of 32 bits, the state
-STREAMS = (
-    64  # in a block of events: a multiple of every vector, and the items of a group that fits a small toy
-)
+# in a block of events: a multiple of every vector, and the items of a group that fits a small toy
+STREAMS = 64
 BITS = 64  # of the number of jumps: 32 for the toy, 32 for the stream
 HALF_BYTES = 8 * WORDS  # of a state
 TABLE = "jumps of xoshiro128++"

@@ -296,10 +296,3 @@ OWN_SLOPES: dict[Operation, Callable[[Expr, list[Expr], Rewriter], Expr]] = {
 def gradient(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[Expr]:
     """Return the first derivatives."""
     return derivatives(root, wrt, rewriter)
-
-
-def hessian(root: Expr, wrt: Sequence[Expr], rewriter: Rewriter | None = None) -> list[list[Expr]]:
-    """Return the second derivatives: the lower triangle, row by row."""
-    new = rewriter or simplifier()
-    first = derivatives(root, wrt, new)
-    return [derivatives(d, wrt[: i + 1], new) for i, d in enumerate(first)]

@@ -27,8 +27,7 @@ from morefit.expr import (
     substitute_all,
     toposort,
 )
-from morefit.rewrite.angles import use_double_angles
-from morefit.rewrite.choices import settle_choices
+from morefit.rewrite.forms import settle_choices, use_double_angles
 from morefit.rewrite.precompute import Precompute, choose_columns
 from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.share import share

@@ -26,18 +26,18 @@ from morefit.kernel.symbols import EVENT, random_number, stream_uniform
 from morefit.model import Pdf
 from morefit.model.parameter import check_blinding
 from morefit.model.parts import check_model
-from morefit.model.wider import within_limits
+from morefit.model.replace import within_limits
 from morefit.pipeline import Columns, Compiled, Settings, able_backend, compile_sampler, compile_values
 from morefit.random.host import COMPILED, Generator, Source, check_generator, source_for
 from morefit.random.philox import toy_uniforms
 from morefit.resources import check_memory
 from morefit.rewrite.simplify import normalise
-from morefit.sampling.candidate import MARGIN, Numbers, Recipe
 from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
+from morefit.sampling.envelope import MARGIN, Numbers, Recipe
 from morefit.sampling.recipe import recipe
 from morefit.targets.base import Backend, Drawn, Events
 from morefit.targets.choose import choose_backend
-from morefit.text.suggest import suggest
+from morefit.text.arguments import suggest
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled

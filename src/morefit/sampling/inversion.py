@@ -27,8 +27,7 @@ from morefit.expr import (
 from morefit.expr.adapt import POWERS
 from morefit.model.integrate import singular_ends
 from morefit.model.observable import Observable
-from morefit.sampling.candidate import Numbers, Recipe, check_values
-from morefit.sampling.envelope import envelope_recipe
+from morefit.sampling.envelope import Numbers, Recipe, check_values, envelope_recipe
 
 PROBABILITY = column("probability")  # what a quantile is a function of
 CHECKS = 65  # points at which a formula for a quantile is checked

@@ -34,10 +34,13 @@ from morefit.expr import (
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.simplify import bind
-from morefit.sampling.candidate import NEGATIVE, Numbers, Recipe, check_values
 from morefit.sampling.conditional_rows import NOTHING_KNOWN, ROW, ConditionalRows, KnownColumns
 from morefit.sampling.envelope import (
+    NEGATIVE,
     SPARE,
+    Numbers,
+    Recipe,
+    check_values,
     draw_cell,
     envelope_recipe,
     first_cells,

@@ -1,15 +1,103 @@
-"""Calls of public functions with wrong arguments, and missing attributes, answered in a sentence with the nearest name."""
+"""Calls with wrong arguments and missing attributes, answered in a sentence with the nearest name, or what is the same here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
 from morefit.errors import OptionError
-from morefit.text.elsewhere import ADVICE, SYNONYMS
-from morefit.text.suggest import nearest, suggest
+
+"""What arguments and attributes are called in other packages, and what is the same here: tables for messages."""
+
+# words for arguments, and those that may be meant; the first that a function has is proposed
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "cl": ("level",),
+    "confidence_level": ("level",),
+    "n": ("events", "toys"),
+    "size": ("events",),
+    "ntoys": ("toys",),
+    "values": ("truth", "start"),
+    "params": ("truth", "start", "values"),
+    "sigma": ("error",),
+    "covariance": ("error",),
+    "uncertainty": ("error",),
+    "result": ("values", "best"),
+    "pulls": ("lower",),
+    "value": ("start",),
+    "method": ("minimiser",),
+    "bounds": ("limits", "low"),
+    "limits": ("low",),
+    "range": ("ranges", "low"),
+    "const": ("fixed",),
+}
+
+BINNING = "counts in bins are data as np.histogram returns them, (counts, edges), or a histogram"
+SAVING = "the figure of what is returned writes files, plot.figure.savefig(path)"
+# arguments that something else replaces
+ADVICE = {
+    "extended": "a sum with yields is extended",
+    "binned": BINNING,
+    "bins": BINNING,
+    "nbins": BINNING,
+    "filename": SAVING,
+    "path": SAVING,
+    "savefig": SAVING,
+}
+
+FIT = "write mf.fit(model, data)"
+DRAW, PLOT = "write mf.generate(model, events, seed=1)", "write mf.plot(model, data, values=result)"
+VALUE = "pdf(x, values) is the normalised density"
+# of densities and of results; likelihoods and parameters have no such table, as looking it up slows every attribute down
+MODEL = {
+    "fit": FIT,
+    "fitTo": FIT,
+    "generate": DRAW,
+    "sample": DRAW,
+    "plot": PLOT,
+    "plotOn": PLOT,
+    "eval": VALUE,
+    "getVal": VALUE,
+}
+NUMBERS = "values[name] and errors[name] are those of a parameter"
+MINIMUM = "the minimum is nll, minus the logarithm of the likelihood"
+VALID = "valid says whether there is a minimum, and reasons why not"
+RESULT = {
+    "value": NUMBERS,
+    "error": NUMBERS,
+    "params": NUMBERS,
+    "parameters": NUMBERS,
+    "fcn": MINIMUM,
+    "fval": MINIMUM,
+    "status": VALID,
+    "success": VALID,
+    "hesse": "errors are those of the exact Hessian",
+    "summary": "print it, or write report(path)",
+    "plot": PLOT,
+}
+
+
+CUTOFF = 0.5  # similarity from 0 to 1 (difflib's ratio) below which names have nothing in common
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name most similar to another, upper and lower case being the same; None if none is."""
+    import difflib  # 2 ms, and needed for wrong names only
+
+    folded = {one.casefold(): one for one in known}
+    matches = difflib.get_close_matches(str(name).casefold(), folded, 1, CUTOFF)
+    return folded[matches[0]] if matches else None
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Return the question whether the nearest known name is meant, or a list of all names if none is near."""
+    names = list(known)
+    match = nearest(name, names)
+    return (
+        f"there are {', '.join(map(repr, names)) or 'none'}" if match is None else f"did you mean '{match}'?"
+    )
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

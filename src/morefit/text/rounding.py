@@ -8,9 +8,8 @@ from math import isfinite
 # Numbers from 0.0001 to below 10^9 are written out, others with an exponent that value and errors share.
 PLAIN = range(-4, 9)
 MAX_DIGITS = 17  # of a double; value and errors that need more between them are not rounded together
-MAX_BELOW = (
-    3  # powers of ten from the last digit of the error to the first of the value; a smaller value is zero
-)
+# powers of ten from the last digit of the error to the first of the value; a smaller value is zero
+MAX_BELOW = 3
 
 
 def round_pdg(value: float, *errors: float, limits: tuple[float, float] | None = None) -> tuple[str, ...]:

@@ -15,15 +15,15 @@ from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Term
-from morefit.likelihood.datasets import PartData
-from morefit.memory import concatenate
+from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
+from morefit.resources import concatenate
 from morefit.sampling.generate import Sizes
-from morefit.targets.base import Buffer, Drawn, Events, PartBatch, ToyBatch, WholeFit
-from morefit.toys.weight_sums import lost_toys
+from morefit.targets.base import Buffer, Drawn, Events, WholeFit
+from morefit.toys.negative import lost_toys
 from morefit.toys.whole_fits import by_events, fit_whole_together
 
 if TYPE_CHECKING:
@@ -250,26 +250,6 @@ class Toys:
         reports = zip(results.above, results.abandoned, strict=True)
         repaired = [ensemble.sampler(k).repair(*report) for k, report in enumerate(reports)]  # all of them
         return any(repaired)
-
-    def whole_batch(self, ensemble: Ensemble) -> ToyBatch:
-        """Return these toys for fits in compiled code."""
-        return ToyBatch(
-            sizes=self.sizes,
-            first=self.first,
-            record=ensemble.first_record,
-            offsets=self.offsets,
-            parts=tuple(self.part_batch(ensemble, k) for k in range(self.sizes.shape[1])),
-        )
-
-    def part_batch(self, ensemble: Ensemble, k: int) -> PartBatch:
-        stored = self.is_stored(k)
-        return PartBatch(
-            parameters=ensemble.whole_parameters[k],
-            measured=ensemble.measured(k, self.numbers),
-            seed=part_key(ensemble.seed, k),
-            events=self.drawn[k].columns if stored else (),
-            starts=Events.slices(self.sizes[:, k]).starts if stored else None,
-        )
 
     def is_stored(self, k: int) -> bool:
         """Return whether the events of a part are not drawn where they are fitted."""

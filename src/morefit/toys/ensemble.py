@@ -20,7 +20,7 @@ from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
-from morefit.likelihood.datasets import least_mean_weight
+from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
 from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton_program import fit_driver

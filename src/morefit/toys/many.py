@@ -15,7 +15,7 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
-from morefit.likelihood.datasets import least_mean_weight
+from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.sums import check_constrained
 from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.batch import Fits

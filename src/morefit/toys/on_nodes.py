@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Flags, Integers
+from morefit.arrays import Flags, Integers, concatenate
 from morefit.likelihood.event_nodes import FEWER, Cells
-from morefit.memory import concatenate
 from morefit.minimise.batch import Fits
 
 if TYPE_CHECKING:

@@ -17,9 +17,21 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
-from morefit.text.suggest import suggest
-from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
-from morefit.toys.text import LEVELS, Compared, Report, Row, as_html, as_text, headline
+from morefit.text.arguments import suggest
+from morefit.toys.text import (
+    LEVELS,
+    Bias,
+    Compared,
+    Coverage,
+    PullSummary,
+    Report,
+    Row,
+    as_html,
+    as_text,
+    clopper_pearson,
+    headline,
+    moments,
+)
 from morefit.validate import check_level, name_of
 
 HOW = ("newton", "newton, another start", "minuit", "failed", "undetermined", "negative density")

@@ -15,8 +15,7 @@ from morefit.arrays import row_sums
 from morefit.dataclass import dataclass
 from morefit.errors import OptionError
 from morefit.jobs.checkpoint import Facts, choose_seed, locks_file, read_saved
-from morefit.jobs.executors import Block, DaskClient, Report, Work, choose_place, share
-from morefit.jobs.run import Job, run_job
+from morefit.jobs.run import Block, DaskClient, Job, Report, Work, choose_place, run_job, share
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.observed import observed
 from morefit.likelihood.sums import check_constrained

@@ -12,8 +12,10 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.batch import FAILED, NEWTON, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
+from morefit.random.host import part_key
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, envelope_error
+from morefit.targets.base import Events, PartBatch, ToyBatch
 from morefit.toys.on_nodes import fit_on_nodes
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def fit_events(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
         left = []
         for width in {width for _, width in jobs.values()}:
             some = [k for k in jobs if jobs[k][1] == width]
-            batches = [(jobs[k][0], fits[k][0].whole_batch(fits[k][1])) for k in some]
+            batches = [(jobs[k][0], whole_batch(*fits[k])) for k in some]
             rows = fits[some[0]][1].backend.fit_whole_together(batches, width)
             for k, own in zip(some, rows, strict=True):
                 if own is None:
@@ -76,6 +78,28 @@ def fit_events(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
         if not left:
             return answers
     raise envelope_error()
+
+
+def whole_batch(toys: Toys, ensemble: Ensemble) -> ToyBatch:
+    """Return toys for fits in compiled code."""
+    return ToyBatch(
+        sizes=toys.sizes,
+        first=toys.first,
+        record=ensemble.first_record,
+        offsets=toys.offsets,
+        parts=tuple(part_batch(toys, ensemble, k) for k in range(toys.sizes.shape[1])),
+    )
+
+
+def part_batch(toys: Toys, ensemble: Ensemble, k: int) -> PartBatch:
+    stored = toys.is_stored(k)
+    return PartBatch(
+        parameters=ensemble.whole_parameters[k],
+        measured=ensemble.measured(k, toys.numbers),
+        seed=part_key(ensemble.seed, k),
+        events=toys.drawn[k].columns if stored else (),
+        starts=Events.slices(toys.sizes[:, k]).starts if stored else None,
+    )
 
 
 def read_rows(rows: FitRows) -> Fits:

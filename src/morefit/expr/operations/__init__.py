@@ -2,16 +2,14 @@
 
 from collections.abc import KeysView
 
-from morefit.expr.operations.areas import Areas
+from morefit.expr.operations.areas import Areas, Ratios
 from morefit.expr.operations.arithmetic import Arithmetic, Choices
 from morefit.expr.operations.bessel import Bessel
-from morefit.expr.operations.bessel_first import BesselFirst
 from morefit.expr.operations.beta import Beta
 from morefit.expr.operations.elementary import Exponential, Trigonometric
 from morefit.expr.operations.faddeeva import Faddeeva
 from morefit.expr.operations.incomplete import Incomplete
 from morefit.expr.operations.normal import Normal
-from morefit.expr.operations.ratios import Ratios
 from morefit.expr.operations.record import Llvm, LlvmKind, Operation, Trait
 from morefit.expr.operations.special import Special
 from morefit.expr.operations.tables import Leaves, Tables
@@ -42,7 +40,6 @@ class Op(
     Areas,
     Ratios,
     Bessel,
-    BesselFirst,
     Incomplete,
     Beta,
     Choices,

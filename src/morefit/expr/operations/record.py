@@ -94,21 +94,19 @@ class Operation:
     name: str = field(init=False)
     rank: int = 0  # orders the arguments of sums and products: a new operation takes the next number
     arity: int = 1  # 0: any number
-    price: int = (
-        0  # of one evaluation, in additions (benchmarks/vecmath.py); of each argument after the first if NARY
-    )
+    # of one evaluation, in additions (benchmarks/vecmath.py); of each argument after the first if NARY
+    price: int = 0
     numpy: Callable[..., Any]  # the reference meaning
     ufuncs: tuple[str, ...] = ()  # functions of numpy and scipy.special that mean it; of numpy: itself
     # d op(x, y) / dx, d op(x, y) / dy, None for one that is not known, and where a value is finite but a partial is not
     partials: Callable[..., tuple[Any, ...]] | None = None
     singular: Callable[..., Expr] | None = None
     sign: str = ""  # between arguments in text
-    latex: Prefix | Around | Infix | None = None  # None: written by show/latex.py
+    latex: Prefix | Around | Infix | None = None  # None: written by show/text.py
     routine: str = ""  # its name in targets/cpu/vecmath and in C, from which llvm and c follow
     llvm: Llvm | None = None  # None: never in a kernel
-    spelled: Callable[..., Expr] | None = (
-        None  # what kernels compute it by, where it is no function of its own
-    )
+    # what kernels compute it by, where it is no function of its own
+    spelled: Callable[..., Expr] | None = None
     c: str = ""  # with {0}, {1}, ... for the arguments
     traits: Trait = Trait.NONE
 

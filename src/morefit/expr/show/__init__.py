@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from morefit.expr.show.latex import to_latex
-from morefit.expr.show.text import number_text, to_text
+from morefit.expr.show.text import number_text, to_latex, to_text
 
 if TYPE_CHECKING:
     from morefit.expr.show.dot import COLOURS, to_dot

@@ -28,11 +28,11 @@ from morefit.expr import (
 )
 from morefit.expr.interpolate import piecewise
 from morefit.model.density import Density
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.integrate import integral_over, moving_edges
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.resolution import smeared_cells
 from morefit.model.shapes.gaussian import Gaussian
 from morefit.model.template_sums import integral_over_template

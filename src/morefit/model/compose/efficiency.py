@@ -32,11 +32,11 @@ from morefit.model.compose.checks import conditional_on
 from morefit.model.compose.product import Product
 from morefit.model.counts import counted_in
 from morefit.model.density import Density
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
 from morefit.model.parts import simulations
 from morefit.model.pdf import Branches, Pdf, Shares
-from morefit.model.recipes import Recipe, Recipes
 
 NEGATIVE = 1e-9  # of the largest value of an acceptance: less is rounding
 
@@ -117,9 +117,6 @@ class Efficiency(Pdf):
             return super().integral()
         expected = self.base.expected_events()
         return self.accepted(self.base) if expected is None else expected
-
-    def known_integral(self) -> None:
-        return None  # made of that of the density
 
     def accepted(self, pdf: Pdf) -> Expr:
         """Return the integral of a density times the acceptance."""

@@ -9,9 +9,9 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, add_all, multiply_all
 from morefit.model.compose.checks import check_parts, conditional_on
 from morefit.model.density import projected_density
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Branches, Change, Pdf, Shares
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, intersection
 
 
@@ -120,9 +120,6 @@ class Product(Pdf):
 
     def integral(self) -> Expr:
         return multiply_all(ONE, *(pdf.integral() for pdf in self.pdfs if not pdf.given))
-
-    def known_integral(self) -> None:
-        return None  # its factors are looked at by themselves
 
     def log_normalised(self) -> Expr:
         return add_all(*(pdf.log_normalised() for pdf in self.pdfs))

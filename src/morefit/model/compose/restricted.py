@@ -11,10 +11,10 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, const, multiply_all, subs
 from morefit.model.arguments import listing
 from morefit.model.compose.product import Product
 from morefit.model.counts import counted_in, region_in
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable, Ranges
 from morefit.model.parts import check_model
 from morefit.model.pdf import Branches, Pdf, Shares
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import (
     Range,
     Region,
@@ -88,9 +88,6 @@ class Restricted(Pdf):
 
     def integral(self) -> Expr:
         return self.inside_of(self.whole.integral())
-
-    def known_integral(self) -> None:
-        return None  # that of the model is looked at by itself
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         if len(self.observables) > 1:

@@ -11,11 +11,11 @@ from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
 from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
 from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable
 from morefit.model.parts import check_same_simulations
 from morefit.model.pdf import Branches, Change, Pdf, Shares
 from morefit.model.printed import numbered
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, probability_of, region_text
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
@@ -145,9 +145,6 @@ class Sum(Pdf):
 
     def integral(self) -> Expr:
         return total_of(self.yields) if self.yields else ONE
-
-    def known_integral(self) -> None:
-        return None  # its parts are looked at by themselves
 
     def expected_events(self) -> Expr | None:
         return total_of(self.yields) if self.yields else None

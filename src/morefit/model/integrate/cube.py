@@ -43,8 +43,7 @@ from morefit.model.integrate.panels import (
     Points,
     is_always_finite,
 )
-from morefit.model.integrate.pieces import decide, guarded
-from morefit.model.integrate.split import split_by_kinks
+from morefit.model.integrate.pieces import decide, guarded, split_by_kinks
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 

@@ -1,12 +1,15 @@
-"""The generalised normal density."""
+"""The generalised normal density, and that of Laplace, which is one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from morefit.dataclass import dataclass
-from morefit.expr import Expr, Op, const, to_expr, where
+from morefit.expr import ONE, ZERO, Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+from morefit.model.segments import Mirrored, Rising, Segment, SegmentedPeak, clipped, mirrored
 
 CLOSE = 1e-16  # to the peak, in widths: the density is one there,
 FLAT = 1e-18  # and where its exponent is less
@@ -53,3 +56,25 @@ class GeneralisedNormal(Pdf):
         flat = (abs(z) <= CLOSE) | (power < FLAT)
         below = Op.GAMMAINC(shape, where(flat, 1, power))
         return where(flat, z / Op.EXP(Op.LGAMMA(1 + shape)), where(z < 0, -below, below))
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace(SegmentedPeak):
+    r"""$e^{-|x-\mu|/b}$ with the scale $b$.
+
+    Its slope jumps at the peak. (P.-S. Laplace, 1774; scipy.stats.laplace)
+
+    Example: ``Laplace(m, mu=5.8, scale=0.2)``
+    """
+
+    x: Observable
+    mu: Number
+    scale: Positive
+
+    def density(self) -> Expr:
+        return Op.EXP(-abs(self.x - self.mu) / self.scale)
+
+    def segments(self, low: Expr, high: Expr) -> Sequence[Segment]:
+        scale = to_expr(self.scale)
+        left = Rising(scale, ONE, ZERO, *clipped(low, high, None, 0))
+        return left, Mirrored(Rising(scale, ONE, ZERO, *mirrored(clipped(low, high, 0, None))))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, Operand, const, to_expr, where
 from morefit.model.arguments import Number, Positive
+from morefit.model.formulas import share_of
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
-from morefit.model.power_ends import share_of
 from morefit.model.segments import clipped, mirrored
 
 

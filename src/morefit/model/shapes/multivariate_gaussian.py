@@ -9,13 +9,12 @@ from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, const, evaluate, multiply_all, where
 from morefit.model.arguments import Matrix, Numbers, Observables, described
-from morefit.model.formulas import normal_area
+from morefit.model.evaluation import Recipe, Recipes
+from morefit.model.formulas import normal_area, share_of
 from morefit.model.integrate import integral_over
 from morefit.model.observable import Box, Observable
 from morefit.model.parameter import Parameter
 from morefit.model.pdf import Pdf
-from morefit.model.power_ends import share_of
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.segments import Core
 
 NUMERICAL = (2, 3)  # numbers of observables in which integrals over ranges are done numerically

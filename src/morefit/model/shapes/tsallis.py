@@ -1,4 +1,4 @@
-"""Densities of Tsallis statistics: the q-Gaussian, and spectra of transverse momenta."""
+"""Densities with tails that are power laws: q-Gaussian, Tsallis and Student."""
 
 from __future__ import annotations
 
@@ -69,3 +69,22 @@ class Tsallis(Pdf):
             return Op.EXP(k * Op.LOG1P(first)) * length * exprel(k * length)
 
         return unit * (unit * power(2 - n) + (mass - unit) * power(1 - n))
+
+
+@dataclass(frozen=True, eq=False)
+class StudentT(Pdf):
+    r"""$(1+t^2/\nu)^{-(\nu+1)/2}$ with $t=(x-\mu)/\sigma$ and $\nu$ degrees of freedom.
+
+    A Breit-Wigner for $\nu=1$, a Gaussian for large $\nu$. (Student, Biometrika 6 (1908) 1; scipy.stats.t)
+
+    Example: ``StudentT(m, mu=5.8, sigma=0.1, nu=3.0)``
+    """
+
+    x: Observable
+    mu: Number
+    sigma: Positive
+    nu: Positive
+
+    def density(self) -> Expr:
+        nu = to_expr(self.nu)
+        return Op.EXP(-0.5 * (nu + 1) * Op.LOG1P(((self.x - self.mu) / self.sigma) ** 2 / nu))

@@ -21,10 +21,10 @@ from morefit.expr.interpolate import (
     piecewise,
 )
 from morefit.model.arguments import listing
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.in_use import CACHED
 from morefit.model.observable import Box, Observable
 from morefit.model.pdf import Change, Pdf, Shares
-from morefit.model.recipes import Recipe, Recipes
 
 
 @dataclass(frozen=True, eq=False)

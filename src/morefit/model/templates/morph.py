@@ -17,11 +17,11 @@ from morefit.functions import spline
 from morefit.model.arguments import ANY, check_operand, described
 from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
 from morefit.model.compose.sum import Sum
+from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.integrate import integral_over
 from morefit.model.parameter import Parameter
 from morefit.model.parts import check_known, check_same_simulations
 from morefit.model.pdf import Change, Pdf
-from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region
 
 Weights = Literal["linear", "cubic"]

@@ -10,7 +10,7 @@ from morefit.arrays import Array, Integers
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
-from morefit.memory import PADDING, aligned
+from morefit.resources import PADDING, aligned
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import build_object, find_by_key
@@ -19,9 +19,8 @@ from morefit.targets.cpu.threads import WORKERS
 
 # the words of one point, and after them those of many
 (WORDS, NUMBERS, POINT, SPACE, OUT, COUNTER, SETS, POINT_SIZE, OUT_SIZE) = range(9)
-WORTH_THREADS = (
-    100_000  # numbers of work of all points: with less, to meet other threads costs more than it brings
-)
+# numbers of work of all points: with less, to meet other threads costs more than it brings
+WORTH_THREADS = 100_000
 
 take_toy = Stage("take_toy", Kind.INT)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
-from morefit.memory import PADDING, aligned
 from morefit.random.xoshiro import BLOCK
+from morefit.resources import PADDING, aligned
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Code, Target, signed

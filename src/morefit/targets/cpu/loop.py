@@ -10,9 +10,8 @@ from morefit.kernel.ir import Atom, Body, Kernel, Line, Sample, Sum
 from morefit.targets.cpu.abi import argument, block_words, find_tables
 from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
-from morefit.targets.cpu.pairs import Rank
 from morefit.targets.cpu.phases import Phase, cut_phases, is_function
-from morefit.targets.cpu.reduce_events import Sums
+from morefit.targets.cpu.reduce_events import Rank, Sums
 from morefit.targets.cpu.sample import sample_text
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 

@@ -14,9 +14,8 @@ from morefit.kernel.ir import Arith, Atom, Body, Line
 
 MIN_SUMS = 10  # fewer leave enough registers for functions
 MIN_LINES = 24  # besides those that functions need: fewer are not worth a second loop
-MAX_STORED = (
-    20  # numbers of an event that phases leave for later ones; more cost as much to store as they spare
-)
+# numbers of an event that phases leave for later ones; more cost as much to store as they spare
+MAX_STORED = 20
 MAX_REPEATED = 8  # lines: what is made of so few, and of what is stored, is computed again
 MAX_CARRIED = 25  # vectors of sums in one loop: with more of them registers do not suffice, and each goes to memory and back
 MAX_IN_ONE = 32  # vectors of sums: few more than registers hold are not worth a second loop

@@ -1,4 +1,4 @@
-"""What a loop carries from event to event and how a block's sums are made of it."""
+"""How events become sums, as LLVM IR: results one by one, and products of all pairs out of many factors in tiles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import field
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import EXPONENT_ONE, MANTISSA, RANGE, SMALLEST, WORDS, Reduce
+from morefit.targets.cpu.abi import SIDE, pair_words
 from morefit.targets.cpu.writer import Vector, Writer
 
 IN_REGISTERS = 64  # vectors; more of them live in memory, which spares the compiler from spilling them itself
@@ -173,3 +174,159 @@ REDUCE = {
     Reduce.EXACT: (lane_sum, lane_sum),
     Reduce.LOG: (lane_log, lane_count, lane_bad),
 }
+
+
+ROWS = 32  # vectors of events in a tile; with 64 numbers it fills a quarter of a second-level cache
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Writes the functions that turn tiles of ``left`` and ``right`` into sums of left_i * right_j, i >= j."""
+
+    count: int
+    vector: Vector
+    weighted: bool  # whether right differs from left
+    groups: int = 1  # of numbers, each with a row for each vector of events
+
+    @property
+    def rows(self) -> int:
+        """Vectors of events in a tile."""
+        return ROWS // self.groups
+
+    @property
+    def stride(self) -> int:
+        """Vectors from one number to the next in a tile; odd, so that numbers do not compete for the same cache lines."""
+        return (self.rows * self.groups + 1) | 1
+
+    @property
+    def sides(self) -> int:
+        return -(-self.count // SIDE)
+
+    @property
+    def words(self) -> int:
+        return pair_words(self.count)
+
+    def outputs(self) -> list[int]:
+        """For each word its index in the lower triangle, row by row, or -1 where it is not wanted."""
+        indices = []
+        for bi in range(self.sides):
+            for bj in range(bi + 1):
+                for ii in range(SIDE):
+                    for jj in range(SIDE):
+                        i, j = bi * SIDE + ii, bj * SIDE + jj
+                        indices.append(i * (i + 1) // 2 + j if j <= i < self.count else -1)
+        return indices
+
+    def head_lines(self) -> list[str]:
+        """Make room for the tiles and the sums, all zero."""
+        size = self.vector.width * 8
+        tile, sums = self.sides * SIDE * self.stride, self.words
+        names = ["left", "right"] if self.weighted else ["left"]
+        lines = [f"  %{n} = alloca [{tile} x {self.vector.type}], align 64" for n in names]
+        lines.append(f"  %sums = alloca [{sums} x {self.vector.type}], align 64")
+        for name, length in [(n, tile) for n in names] + [("sums", sums)]:
+            lines.append(f"  call void @llvm.memset.p0.i64(ptr %{name}, i8 0, i64 {length * size}, i1 false)")
+        return lines
+
+    def store_lines(self, loop: Writer, event: str, left: list[str], right: list[str]) -> None:
+        """Put the numbers of one vector of events into the tile; lanes past the last event become zero."""
+        v = self.vector
+        row = loop.let(f"sub i64 {event}, %from")
+        row = loop.let(f"lshr i64 {row}, {v.width.bit_length() - 1}")
+        if self.groups > 1:
+            row = loop.let(f"mul i64 {row}, {self.groups}")
+        for name, numbers in (("left", left), ("right", right)):
+            for k, number in enumerate(numbers):
+                masked = loop.let(f"select {v.mask} %mask, {v.type} {number}, {v.type} zeroinitializer")
+                index = loop.let(f"add i64 {row}, {k % self.count * self.stride + k // self.count}")
+                address = loop.let(f"getelementptr {v.type}, ptr %{name}, i64 {index}")
+                loop.lines.append(f"  store {v.type} {masked}, ptr {address}, align 64")
+
+    def flush_lines(self) -> list[str]:
+        right = "right" if self.weighted else "left"
+        times = f"  %rows = mul i64 %vectors, {self.groups}" if self.groups > 1 else ""
+        return [
+            "  %used = sub i64 %to, %from",
+            f"  %{'vectors' if times else 'rows'} = lshr i64 %used, {self.vector.width.bit_length() - 1}",
+            *([times] if times else []),
+            f"  call void @rank_update(ptr %left, ptr %{right}, ptr %sums, i64 %rows)",
+        ]
+
+    def finish_lines(self, partial: str, first: int) -> list[str]:
+        return [
+            f"  %first = getelementptr double, ptr {partial}, i64 {first}",
+            "  call void @rank_finish(ptr %sums, ptr %first)",
+        ]
+
+    def text(self) -> str:
+        return "\n".join([self.update_text(), self.finish_text()])
+
+    def update_text(self) -> str:
+        v, cells = self.vector, [(i, j) for i in range(SIDE) for j in range(SIDE)]
+        body = []
+        for name, block in (("l", "%bi"), ("r", "%bj")):
+            base = "%left" if name == "l" else "%right"
+            for k in range(SIDE):
+                body += [
+                    f"  %{name}n{k} = mul i64 {block}, {SIDE * self.stride}",
+                    f"  %{name}m{k} = add i64 %{name}n{k}, {k * self.stride}",
+                    f"  %{name}o{k} = add i64 %{name}m{k}, %t",
+                    f"  %{name}p{k} = getelementptr {v.type}, ptr {base}, i64 %{name}o{k}",
+                    f"  %{name}{k} = load {v.type}, ptr %{name}p{k}, align 64",
+                ]
+        fma = f"@llvm.fma.{v.suffix}"
+        args = f"{v.type} %l{{}}, {v.type} %r{{}}, {v.type} %a{{}}{{}}"
+        body += [f"  %n{i}{j} = call {v.type} {fma}({args.format(i, j, i, j)})" for i, j in cells]
+        return "\n".join([
+            "define internal void @rank_update(ptr noalias %left, ptr %right, ptr noalias %sums, i64 %rows) noinline {",
+            "entry:", "  br label %outer",
+            "outer:",
+            "  %bi = phi i64 [ 0, %entry ], [ %bi1, %close ]", "  %q0 = phi i64 [ 0, %entry ], [ %q1, %close ]",
+            "  br label %inner",
+            "inner:",
+            "  %bj = phi i64 [ 0, %outer ], [ %bj1, %keep ]", "  %q = phi i64 [ %q0, %outer ], [ %q1, %keep ]",
+            f"  %place = mul i64 %q, {SIDE * SIDE}",
+            *(line for i, j in cells for line in (
+                f"  %k{i}{j} = add i64 %place, {i * SIDE + j}",
+                f"  %p{i}{j} = getelementptr {v.type}, ptr %sums, i64 %k{i}{j}",
+                f"  %s{i}{j} = load {v.type}, ptr %p{i}{j}, align 64")),
+            "  br label %loop",
+            "loop:",
+            "  %t = phi i64 [ 0, %inner ], [ %t1, %loop ]",
+            *(f"  %a{i}{j} = phi {v.type} [ %s{i}{j}, %inner ], [ %n{i}{j}, %loop ]" for i, j in cells),
+            *body,
+            "  %t1 = add i64 %t, 1", "  %again = icmp slt i64 %t1, %rows", "  br i1 %again, label %loop, label %keep",
+            "keep:",
+            *(f"  store {v.type} %n{i}{j}, ptr %p{i}{j}, align 64" for i, j in cells),
+            "  %q1 = add i64 %q, 1", "  %bj1 = add i64 %bj, 1", "  %same = icmp sle i64 %bj1, %bi",
+            "  br i1 %same, label %inner, label %close",
+            "close:",
+            "  %bi1 = add i64 %bi, 1", f"  %more = icmp slt i64 %bi1, {self.sides}",
+            "  br i1 %more, label %outer, label %done",
+            "done:", "  ret void", "}",
+        ])  # fmt: skip
+
+    def finish_text(self) -> str:
+        v = self.vector
+        return "\n".join([
+            "define internal void @rank_finish(ptr noalias %sums, ptr noalias %partial) noinline {",
+            "entry:", "  br label %loop",
+            "loop:",
+            "  %k = phi i64 [ 0, %entry ], [ %k1, %loop ]",
+            f"  %from = getelementptr {v.type}, ptr %sums, i64 %k",
+            f"  %lanes = load {v.type}, ptr %from, align 64",
+            f"  %sum = call reassoc double @llvm.vector.reduce.fadd.{v.suffix}(double 0.0, {v.type} %lanes)",
+            "  %to = getelementptr double, ptr %partial, i64 %k", "  store double %sum, ptr %to",
+            "  %k1 = add i64 %k, 1", f"  %more = icmp slt i64 %k1, {self.words}",
+            "  br i1 %more, label %loop, label %done",
+            "done:", "  ret void", "}",
+        ])  # fmt: skip
+
+    def declarations(self) -> dict[str, str]:
+        v = self.vector
+        reduce, fma = f"@llvm.vector.reduce.fadd.{v.suffix}", f"@llvm.fma.{v.suffix}"
+        return {
+            "@llvm.memset.p0.i64": "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+            reduce: f"declare double {reduce}(double, {v.type})",
+            fma: f"declare {v.type} {fma}({v.type}, {v.type}, {v.type})",
+        }

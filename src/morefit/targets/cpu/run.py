@@ -16,9 +16,8 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.program import Driver
-from morefit.memory import PADDING, aligned, can_read_past, padded
 from morefit.random.xoshiro import BLOCK
-from morefit.resources import available_cores
+from morefit.resources import PADDING, aligned, available_cores, can_read_past, padded
 from morefit.targets.base import (
     Buffer,
     Drawn,

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from morefit.memory import aligned
+from morefit.resources import aligned
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import find_code, host
 

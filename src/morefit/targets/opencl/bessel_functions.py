@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.targets import coefficients as c
-from morefit.targets.opencl.polynomial import horner
+from morefit.targets.opencl.dialect import horner
 
 TRAPEZOID = f"""\
 // exp(x) K_nu(x), or derivatives by nu and -x: the integral of t^n (cosh(t) - 1)^m exp(-x (cosh(t) - 1)) cosh(nu t), or sinh(nu t) for odd n
@@ -31,26 +31,6 @@ double bessel_trapezoid(const double nu, const double argument, const int n, con
     }}
     return total * step;
 }}
-"""
-KVE = "double kve(const double nu, const double x) { return bessel_trapezoid(nu, x, 0, 0); }\n"
-KVE_BY_ORDER = """\
-double kve_by_order(const double nu, const double x)
-{
-    const double size = bessel_trapezoid(nu, x, 1, 0);
-    return nu < 0.0 ? -size : size;
-}
-"""
-KVE_BY_ORDER_TWICE = (
-    "double kve_by_order_twice(const double nu, const double x) { return bessel_trapezoid(nu, x, 2, 0); }\n"
-)
-KVE_SLOPE = "double kve_slope(const double nu, const double x) { return -bessel_trapezoid(nu, x, 0, 1); }\n"
-KVE_BEND = "double kve_bend(const double nu, const double x) { return bessel_trapezoid(nu, x, 0, 2); }\n"
-KVE_BY_ORDER_SLOPE = """\
-double kve_by_order_slope(const double nu, const double x)
-{
-    const double size = bessel_trapezoid(nu, x, 1, 1);
-    return nu < 0.0 ? size : -size;
-}
 """
 BESSEL_SERIES = f"""\
 double digamma(const double x);
@@ -164,11 +144,27 @@ def of_first_kind(name: str, n: int, by_x: int) -> str:
     return f"double {name}(const double nu, const double x) {{ return bessel_first(nu, x, {n}, {by_x}); }}\n"
 
 
-IVE, IVE_SLOPE, IVE_BEND = (
-    of_first_kind(name, 0, by_x) for by_x, name in enumerate(("ive", "ive_slope", "ive_bend"))
-)
-IVE_BY_ORDER, IVE_BY_ORDER_TWICE = (
+def of_second_kind(name: str, n: int, by_x: int) -> str:
+    """Write a derivative by nu and x, which is even or odd in nu."""
+    head, size = f"double {name}(const double nu, const double x)", f"bessel_trapezoid(nu, x, {n}, {by_x})"
+    if n % 2 == 0:
+        return f"{head} {{ return {'-' * (by_x % 2)}{size}; }}\n"
+    signs = ("size : -size", "-size : size")[by_x == 0]
+    return f"{head}\n{{\n    const double size = {size};\n    return nu < 0.0 ? {signs};\n}}\n"
+
+
+SHARED = (TRAPEZOID, BESSEL_SERIES)
+FUNCTIONS = (
+    of_second_kind("kve", 0, 0),
+    of_second_kind("kve_by_order", 1, 0),
+    of_second_kind("kve_by_order_twice", 2, 0),
+    of_second_kind("kve_slope", 0, 1),
+    of_second_kind("kve_bend", 0, 2),
+    of_second_kind("kve_by_order_slope", 1, 1),
+    of_first_kind("ive", 0, 0),
+    of_first_kind("ive_slope", 0, 1),
+    of_first_kind("ive_bend", 0, 2),
     of_first_kind("ive_by_order", 1, 0),
     of_first_kind("ive_by_order_twice", 2, 0),
+    of_first_kind("ive_by_order_slope", 1, 1),
 )
-IVE_BY_ORDER_SLOPE = of_first_kind("ive_by_order_slope", 1, 1)

@@ -36,9 +36,8 @@ class Dialect:
     word: str  # the type of an unsigned integer of 64 bits
     high_product: str  # the upper half of a product of 32-bit integers
     count_up: str  # adds to an integer that others add to as well; its value is what was there
-    shared_scalars: bool = (
-        False  # whether loops read scalars from shared memory, and have registers for more events
-    )
+    # whether loops read scalars from shared memory, and have registers for more events
+    shared_scalars: bool = False
 
 
 OPENCL = Dialect(
@@ -160,3 +159,11 @@ def node_loop_lines(loop: NodeLoop, names: Names, kind: str) -> list[str]:
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
     return [("    " * depth + line) if line else line for line in lines]
+
+
+def horner(coefficients: Sequence[float], x: str) -> str:
+    """Write a polynomial, lowest coefficient first."""
+    *rest, text = map(repr, coefficients)
+    for c in reversed(rest):
+        text = f"fma({x}, {text}, {c})"
+    return text

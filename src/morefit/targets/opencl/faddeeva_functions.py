@@ -163,22 +163,26 @@ double2 faddeeva_derivative_{order}(const double x, const double y)
     )
 
 
-FAR = {
-    2: far(2, "4.0 * square - (double2)(2.0, 0.0)"),
-    3: far(3, "complex_product((double2)(12.0, 0.0) - 8.0 * square, z)"),
-    4: far(4, "complex_product(16.0 * square - (double2)(48.0, 0.0), square) + (double2)(12.0, 0.0)"),
-}
-
-
 def part(name: str, function: str, side: str) -> str:
     return f"double {name}(const double x, const double y) {{ return {function}(x, y).{side}; }}\n"
 
 
-WOFZ_REAL, WOFZ_IMAG = part("wofz_real", "faddeeva", "x"), part("wofz_imag", "faddeeva", "y")
-WOFZ_SLOPE_REAL = part("wofz_slope_real", "faddeeva_slope", "x")
-WOFZ_SLOPE_IMAG = part("wofz_slope_imag", "faddeeva_slope", "y")
-WOFZ_BEND_FAR_REAL = part("wofz_bend_far_real", "faddeeva_derivative_2", "x")
-WOFZ_BEND_FAR_IMAG = part("wofz_bend_far_imag", "faddeeva_derivative_2", "y")
-WOFZ_THIRD_FAR_REAL = part("wofz_third_far_real", "faddeeva_derivative_3", "x")
-WOFZ_THIRD_FAR_IMAG = part("wofz_third_far_imag", "faddeeva_derivative_3", "y")
-WOFZ_FOURTH_FAR_REAL = part("wofz_fourth_far_real", "faddeeva_derivative_4", "x")
+SHARED = (
+    PRODUCT,
+    FADDEEVA,
+    SLOPE,
+    far(2, "4.0 * square - (double2)(2.0, 0.0)"),
+    far(3, "complex_product((double2)(12.0, 0.0) - 8.0 * square, z)"),
+    far(4, "complex_product(16.0 * square - (double2)(48.0, 0.0), square) + (double2)(12.0, 0.0)"),
+)
+FUNCTIONS = tuple(
+    part(f"wofz{name}_{'real' if side == 'x' else 'imag'}", function, side)
+    for name, function, sides in (
+        ("", "faddeeva", "xy"),
+        ("_slope", "faddeeva_slope", "xy"),
+        ("_bend_far", "faddeeva_derivative_2", "xy"),
+        ("_third_far", "faddeeva_derivative_3", "xy"),
+        ("_fourth_far", "faddeeva_derivative_4", "x"),
+    )
+    for side in sides
+)

@@ -21,12 +21,10 @@ from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
-from morefit.targets.opencl.fit_phase import name_of
-from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, shape_of
-from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, Place, columns_of
+from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, name_of, shape_of
+from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, JoinedToys, Place, can_join, columns_of
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
-from morefit.targets.opencl.joined_toys import JoinedToys, can_join
 from morefit.targets.opencl.sums import words_of
 
 MAX_TOYS = 1 << 19  # in a launch: short enough for Ctrl-C and for displays that watch the device

@@ -1,17 +1,143 @@
-"""What the text of whole fits in OpenCL C depends on."""
+"""What the text of whole fits in OpenCL C depends on: kernels without their numbers, phases, and shapes of parts and steps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import replace
+from enum import Enum, auto
+from functools import cached_property
+from typing import Any, Protocol, cast
 
 from morefit.dataclass import dataclass
+from morefit.expr import Table
 from morefit.kernel.fit_layout import FitLayout
-from morefit.kernel.ir import Kernel
+from morefit.kernel.ir import Body, Kernel, Line, NodeLoop
+from morefit.random.xoshiro import TABLE
 from morefit.targets.base import Program, WholeIntegral, WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
-from morefit.targets.opencl.fit_phase import TILE, Runs
-from morefit.targets.opencl.lift import Lifted, LiftedProgram
+from morefit.targets.opencl.sample import NUMBER
+
+PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A kernel without the numbers and tables it was made for: they have names, the same for all kernels of this form."""
+
+    kernel: Kernel
+    numbers: tuple[float, ...]
+    tables: tuple[Table, ...]
+
+
+class LiftedProgram(Protocol):
+    """A program that draws, and the same without its numbers."""
+
+    @property
+    def lifted(self) -> Lifted: ...
+
+
+def lift_numbers(kernel: Kernel, limit: int) -> Lifted:
+    """Give names to the numbers and tables in a kernel's lines, unless there are more numbers than ``limit``."""
+    numbers: list[float] = []
+    tables = {
+        table.name: table if table.name == TABLE else Table(f"table {k}", b"", str(k))
+        for k, table in enumerate(kernel.tables)
+    }
+
+    def name(atom: str | float) -> str | float:
+        if isinstance(atom, str):
+            return tables[atom].name if atom in tables else atom
+        if atom in PLAIN or not math.isfinite(atom):
+            return atom
+        numbers.append(atom)
+        return f"{NUMBER}{len(numbers) - 1}"
+
+    def renamed(body: Body) -> Body:
+        lines: list[Line | NodeLoop] = []
+        for x in body.lines:
+            if isinstance(x, NodeLoop):
+                nodes, weights = (tables[table].name for table in x.tables)
+                lines.append(replace(x, tables=(nodes, weights), body=renamed(x.body)))
+            else:
+                lines.append(Line(x.target, x.op, tuple(map(name, x.args))))
+        return Body(tuple(lines), tuple(map(name, body.results)))
+
+    per_event = renamed(kernel.per_event)
+    if len(numbers) > limit:
+        return Lifted(kernel, (), kernel.tables)
+    named = tuple(Table(t.name, b"", t.label) for t in tables.values())
+    return Lifted(replace(kernel, per_event=per_event, tables=named), tuple(numbers), kernel.tables)
+
+
+TILE = 32  # toys whose records are side by side, or work items that take the step of one toy together
+
+
+class Runs(Enum):
+    """What goes through a phase."""
+
+    ALL = auto()  # a work item per toy, also of those that are no longer fitted
+    ITEMS = auto()  # a work item per toy
+    TILES = auto()  # TILE work items per toy
+    GROUPS = auto()  # a work-group per toy
+    BLOCKS = auto()  # a work-group per block of the events of a part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One kernel; ``index`` is the toy in its lines. Arguments are declarations, which end with a name."""
+
+    name: str
+    runs: Runs
+    arguments: Sequence[str]
+    lines: Sequence[str]
+    part: int = 0  # of the likelihood, where it runs over its blocks
+    begins: bool = False  # all toys go through it, not only those that are still fitted
+    many_blocks: bool = False  # only where a toy may have several blocks of the part
+
+    @property
+    def all_arguments(self) -> list[str]:
+        """All declarations: which toys or blocks, then the phase's own."""
+        lists = {
+            Runs.ALL: ["const int all_toys"],
+            Runs.ITEMS: ["{m}const int *active", "const int active_toys"],
+            Runs.TILES: ["{m}const int *active"],
+            Runs.GROUPS: ["{m}const int *active"],
+            Runs.BLOCKS: [f"{{m}}const block_of_events *blocks{self.part}"],
+        }
+        running = [] if self.begins else ["{m}int *running"]
+        return [*lists[self.runs], *running, *self.arguments]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all arguments, in order."""
+        return [name_of(declaration) for declaration in self.all_arguments]
+
+    def text(self, d: Dialect) -> list[str]:
+        """Write the kernel."""
+        head = {
+            Runs.ALL: [f"const int index = {d.place};", "if (index >= all_toys) return;"],
+            Runs.ITEMS: [
+                f"if ({d.place} >= active_toys) return;",
+                f"const int index = active[{d.place}];",
+            ],
+            Runs.TILES: [f"const int index = active[{d.group}], item = {d.item};"],
+            Runs.GROUPS: [f"const int index = active[{d.group}], item = {d.item};"],
+            Runs.BLOCKS: [
+                f"const block_of_events block = blocks{self.part}[{d.group}];",
+                f"const int item = {d.item}, index = block.set, count = block.count;",
+            ],
+        }[self.runs]
+        stop = [] if self.begins else ["if (!running[index]) return;"]
+        kernel = d.free_kernel if self.runs in (Runs.ALL, Runs.ITEMS, Runs.TILES) else d.kernel
+        arguments = ",\n".join(indented([a.format(m=d.memory) for a in self.all_arguments]))
+        body = indented([*head, *stop, *self.lines])
+        return [f"{kernel} {self.name}(", f"{arguments})", "{", *body, "}", ""]
+
+
+def name_of(declaration: str) -> str:
+    """Return the name of an argument."""
+    return declaration.split()[-1].lstrip("*")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from functools import cached_property, lru_cache
 
 from morefit.kernel.program import Driver
 from morefit.targets.opencl.dialect import Dialect
-from morefit.targets.opencl.fit_phase import Phase
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, StepShape, record_line
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, Phase, StepShape, record_line
 from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
 
 

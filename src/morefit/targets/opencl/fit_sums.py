@@ -8,8 +8,7 @@ from functools import cached_property
 from morefit.kernel.ir import Kernel
 from morefit.targets.opencl.combine import Combine
 from morefit.targets.opencl.dialect import Dialect, indented, number_text
-from morefit.targets.opencl.fit_phase import TILE, Phase, Runs
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, SumShape, record_line
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, TILE, FitShape, Phase, Runs, SumShape, record_line
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.source import KernelSource

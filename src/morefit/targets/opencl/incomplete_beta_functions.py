@@ -155,9 +155,6 @@ def by_shapes(name: str, first: int, second: int, order: int) -> str:
     return f"double betainc_by_{name}({arguments}) {{ return beta_by_shapes(a, b, x, {first}, {second}, {order}); }}\n"
 
 
-BETAINC_BY_A, BETAINC_BY_B = by_shapes("a", 0, 0, 1), by_shapes("b", 1, 1, 1)
-BETAINC_BY_AA, BETAINC_BY_AB = by_shapes("aa", 0, 0, 2), by_shapes("ab", 0, 1, 2)
-BETAINC_BY_BB = by_shapes("bb", 1, 1, 2)
 BETA_DENSITY = """\
 // x^(a - 1) (1 - x)^(b - 1) / B(a, b)
 double beta_density(const double a, const double b, const double x)
@@ -168,3 +165,13 @@ double beta_density(const double a, const double b, const double x)
     return shape == 1.0 ? (x == 0.0 ? b : a) : shape > 1.0 ? 0.0 : INFINITY;
 }
 """
+SHARED = (BETA_PARTS, BETA_SHAPES)
+FUNCTIONS = (
+    BETAINC,
+    by_shapes("a", 0, 0, 1),
+    by_shapes("b", 1, 1, 1),
+    by_shapes("aa", 0, 0, 2),
+    by_shapes("ab", 0, 1, 2),
+    by_shapes("bb", 1, 1, 2),
+    BETA_DENSITY,
+)

@@ -10,9 +10,8 @@ from morefit.targets.opencl.dialect import Dialect, Names, indented
 
 SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this many factors:
 FACTORS = 2560  # doubles of shared memory
-SMALL = (
-    16  # up to this number of factors, there are more squares than with large ones, for the items to share
-)
+# up to this number of factors, there are more squares than with large ones, for the items to share
+SMALL = 16
 
 
 @dataclass(frozen=True)

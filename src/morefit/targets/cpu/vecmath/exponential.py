@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.dataclass import dataclass
-from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -236,8 +236,7 @@ def exp_flushed(w: Writer, x: str) -> str:
     return w.fma(power, w.fma(square, w.lean_polynomial(scale.polynomial, r), r), power)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def expm1(w: Writer, x: str) -> str:
     """Return e^x - 1."""
     clamped = w.clamp(x, -100.0, 710.0)
@@ -263,8 +262,7 @@ def _hyperbolic(w: Writer, size: str, sign: float) -> str:
     return w.mul(w.add(high, w.add(low, other)), 2.0)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def sinh(w: Writer, x: str) -> str:
     """Return (e^x - e^-x) / 2."""
     size = w.absolute(x)
@@ -273,15 +271,13 @@ def sinh(w: Writer, x: str) -> str:
     return w.copy_sign(w.choose("olt", size, 1.0, small, _hyperbolic(w, size, -1.0)), x)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def cosh(w: Writer, x: str) -> str:
     """Return (e^x + e^-x) / 2."""
     return _hyperbolic(w, w.absolute(x), 1.0)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def tanh(w: Writer, x: str) -> str:
     """Return sinh(x) / cosh(x)."""
     size = w.absolute(x)

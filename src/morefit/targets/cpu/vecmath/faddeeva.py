@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from morefit.dataclass import dataclass
 from morefit.targets.coefficients import (
@@ -25,7 +26,7 @@ from morefit.targets.coefficients import (
     INVERSE_ROOT_PI,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
-from morefit.targets.cpu.vecmath.function import vector_function, widened
+from morefit.targets.cpu.vecmath.function import vector_function
 from morefit.targets.cpu.vecmath.trigonometric import double_angle, sine_and_cosine_of
 from morefit.targets.cpu.writer import Writer
 
@@ -33,9 +34,8 @@ Complex = tuple[str, str]
 GAUSSIAN_ZERO = 28.0  # exp(-x^2) is zero from here on
 LARGE = 1e150  # whose square does not overflow
 LARGEST = 1e307  # whose inverse does not underflow
-REAL_AXIS = (
-    0.01  # above, exp(-z^2) is no part of w far out; below the real axis all of 2 exp(-z^2) is, on it a half
-)
+# above, exp(-z^2) is no part of w far out; below the real axis all of 2 exp(-z^2) is, on it a half
+REAL_AXIS = 0.01
 
 
 def _node_sums(w: Writer, x: str, y: str, between: str) -> tuple[str, str, str, str]:
@@ -169,16 +169,14 @@ class Part:
         return w.where_any(w.either(large, negative), self.signed(near), rare)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def wofz_real(w: Writer, x: str, y: str) -> str:
     """Return the real part of w(x + i y)."""
     part = Part(lambda v, _: v[0], lambda value: value, lambda value, gauss: w.sub(gauss[0], value))
     return part.write(w, x, y)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def wofz_imag(w: Writer, x: str, y: str) -> str:
     """Return the imaginary part of w(x + i y)."""
     part = Part(
@@ -189,8 +187,7 @@ def wofz_imag(w: Writer, x: str, y: str) -> str:
     return part.write(w, x, y)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def wofz_slope_real(w: Writer, x: str, y: str) -> str:
     """Return the real part of the derivative of w at x + i y."""
     part = Part(
@@ -201,8 +198,7 @@ def wofz_slope_real(w: Writer, x: str, y: str) -> str:
     return part.write(w, x, y)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def wofz_slope_imag(w: Writer, x: str, y: str) -> str:
     """Return the imaginary part of the derivative of w at x + i y."""
     part = Part(
@@ -254,7 +250,7 @@ def _gaussian_derivative(w: Writer, x: str, y: str, order: int) -> Complex:
     return multiply(w, gaussian, inner)
 
 
-def _far_part(w: Writer, x: str, y: str, order: int, part: int) -> str:
+def _far_part(w: Writer, x: str, y: str, *, order: int, part: int) -> str:
     """Return the real or imaginary part of a derivative of w where z is far from the origin, zero elsewhere."""
     far = w.compare("uge", w.fma(x, x, w.mul(y, y)), FADDEEVA_SERIES_FROM**2)  # NaN as well
 
@@ -267,36 +263,11 @@ def _far_part(w: Writer, x: str, y: str, order: int, part: int) -> str:
     return w.where_any(far, w.number(0.0), series)
 
 
-@vector_function()
-@widened
-def wofz_bend_far_real(w: Writer, x: str, y: str) -> str:
-    """Return the real part of the second derivative of w far from the origin."""
-    return _far_part(w, x, y, 2, 0)
-
-
-@vector_function()
-@widened
-def wofz_bend_far_imag(w: Writer, x: str, y: str) -> str:
-    """Return its imaginary part."""
-    return _far_part(w, x, y, 2, 1)
-
-
-@vector_function()
-@widened
-def wofz_third_far_real(w: Writer, x: str, y: str) -> str:
-    """Return the real part of the third derivative of w far from the origin."""
-    return _far_part(w, x, y, 3, 0)
-
-
-@vector_function()
-@widened
-def wofz_third_far_imag(w: Writer, x: str, y: str) -> str:
-    """Return its imaginary part."""
-    return _far_part(w, x, y, 3, 1)
-
-
-@vector_function()
-@widened
-def wofz_fourth_far_real(w: Writer, x: str, y: str) -> str:
-    """Return the real part of the fourth derivative of w far from the origin."""
-    return _far_part(w, x, y, 4, 0)
+for _name, _order, _part in (
+    ("bend_far_real", 2, 0),
+    ("bend_far_imag", 2, 1),
+    ("third_far_real", 3, 0),
+    ("third_far_imag", 3, 1),
+    ("fourth_far_real", 4, 0),
+):
+    vector_function(name=f"wofz_{_name}", wide=True)(partial(_far_part, order=_order, part=_part))

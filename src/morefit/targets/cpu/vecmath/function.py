@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 
 from morefit.dataclass import dataclass
 from morefit.targets.cpu.writer import Vector, Writer
@@ -23,21 +23,23 @@ class VectorFunction:
 
     @property
     def arity(self) -> int:
-        return len(signature(self.write).parameters) - 1
+        """The number of arguments besides the writer; others are known already."""
+        return sum(p.default is Parameter.empty for p in signature(self.write).parameters.values()) - 1
 
 
 REGISTERED: dict[str, VectorFunction] = {}
 
 
 def vector_function(
-    *, out_of_line: bool = False, flushed: bool = False, far: bool = False
+    *, name: str = "", wide: bool = False, out_of_line: bool = False, flushed: bool = False, far: bool = False
 ) -> Callable[[Write], Write]:
-    """Register what writes a function, under its own name."""
+    """Register what writes a function, under a name or its own; a ``wide`` one computes float32 in float64, too."""
 
     def register(write: Write) -> Write:
-        assert write.__name__ not in REGISTERED
-        REGISTERED[write.__name__] = VectorFunction(write, out_of_line, flushed, far)
-        return write
+        known_as, body = name or write.__name__, widened(write) if wide else write
+        assert known_as not in REGISTERED
+        REGISTERED[known_as] = VectorFunction(body, out_of_line, flushed, far)
+        return body
 
     return register
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.targets.coefficients import DIGAMMA, TETRAGAMMA, TETRAGAMMA_FROM, TRIGAMMA
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
 from morefit.targets.cpu.vecmath.logarithm import log_pair
 from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine
 from morefit.targets.cpu.writer import Pair, Writer
@@ -129,8 +129,7 @@ def _lgamma_negative(w: Writer, x: str, forward: str) -> str:
     return w.choose("oeq", _off_integer(w, x), 0.0, INFINITY, reflected)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def lgamma(w: Writer, x: str) -> str:
     """Return log|Gamma(x)|; infinite at its poles."""
     size = w.absolute(x)
@@ -181,8 +180,7 @@ def _digamma_negative(w: Writer, x: str, forward: str) -> str:
     return w.choose("oeq", off, 0.0, NAN, w.sub(forward, w.copy_sign(cotangent, side)))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def digamma(w: Writer, x: str) -> str:
     """Return the derivative of log(Gamma(x)); NaN at its poles below zero."""
     negative, argument = _reflect(w, x)
@@ -218,8 +216,7 @@ def _trigamma_negative(w: Writer, x: str, forward: str) -> str:
     return w.choose("olt", off, 2.0**-520, INFINITY, reflected)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def trigamma(w: Writer, x: str) -> str:
     """Return the second derivative of log(Gamma(x)); infinite at its poles."""
     negative, argument = _reflect(w, x)
@@ -268,8 +265,7 @@ def _tetragamma_negative(w: Writer, x: str, forward: str) -> str:
     return w.choose("olt", off, 2.0**-340, NAN, w.sub(forward, w.copy_sign(size, side)))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def tetragamma(w: Writer, x: str) -> str:
     """Return the third derivative of log(Gamma(x)); NaN at its poles below zero."""
     negative, argument = _reflect(w, x)

@@ -7,13 +7,62 @@ the distance from the end. A shape p below one has a series in which terms of or
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from morefit.dataclass import dataclass
 from morefit.targets.coefficients import INCOMPLETE_LIMIT, INVERSE_ROOT_TWO_PI, LARGE_SHAPE
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
-from morefit.targets.cpu.vecmath.gamma_difference import lgamma_rise, log_bend, stirling_tail
-from morefit.targets.cpu.vecmath.jet import Jet, added, inverse, linear, product, scaled, shifted
-from morefit.targets.cpu.writer import Writer
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
+from morefit.targets.cpu.vecmath.incomplete import lgamma_rise, log_bend, stirling_tail
+from morefit.targets.cpu.writer import Operand, Writer
+
+Jet = Sequence[str]  # (value,), (value, slope), (value, slope, bend) or (value, slope, other slope, mixed)
+
+
+def slopes_of(jet: Jet) -> range:
+    """Return the numbers of the slopes."""
+    return range(1, (1, 2, 2, 3)[len(jet) - 1])
+
+
+def linear(w: Writer, value: str, slopes: Sequence[str], size: int) -> Jet:
+    """Return a number that has these slopes, and no bend if it has one."""
+    return (value, *slopes, *[w.number(0.0)] * (size - 1 - len(slopes)))
+
+
+def shifted(w: Writer, jet: Jet, number: Operand) -> Jet:
+    """Add a number."""
+    return (w.add(jet[0], number), *jet[1:])
+
+
+def scaled(w: Writer, jet: Jet, factor: Operand) -> Jet:
+    """Multiply by a number."""
+    return tuple(w.mul(part, factor) for part in jet)
+
+
+def added(w: Writer, a: Jet, b: Jet) -> Jet:
+    return tuple(w.add(*parts) for parts in zip(a, b, strict=True))
+
+
+def product(w: Writer, a: Jet, b: Jet) -> Jet:
+    slopes = [w.fma(a[0], b[i], w.mul(a[i], b[0])) for i in slopes_of(a)]
+    parts = [w.mul(a[0], b[0]), *slopes]
+    if len(a) > 2:
+        i, j = slopes_of(a)[0], slopes_of(a)[-1]
+        cross = w.fma(a[i], b[j], w.mul(a[j], b[i]))
+        parts.append(w.fma(a[0], b[-1], w.fma(a[-1], b[0], cross)))
+    return tuple(parts)
+
+
+def inverse(w: Writer, a: Jet) -> tuple[Jet, Jet]:
+    """Return one over a jet, and the derivatives of its logarithm."""
+    one_over = w.div(1.0, a[0])
+    ratios = [w.mul(a[i], one_over) for i in slopes_of(a)]
+    parts = [one_over, *(w.neg(w.mul(ratio, one_over)) for ratio in ratios)]
+    if len(a) > 2:
+        square, bend = w.mul(ratios[0], ratios[-1]), w.mul(a[-1], one_over)
+        parts.append(w.mul(one_over, w.sub(w.add(square, square), bend)))
+        ratios.append(w.sub(bend, square))
+    return tuple(parts), tuple(ratios)
+
 
 NEGLIGIBLE = 2.0**-54
 
@@ -145,8 +194,7 @@ def _log_of_short(w: Writer, side: Side, series: str) -> str:
     return w.add(w.fma(side.p, side.log_z, rest), w.call("log1p", series))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def betainc(w: Writer, a: str, b: str, x: str) -> str:
     """Return the regularised incomplete beta function, the distribution function of a beta distribution."""
     good, a_, b_, x_ = _inside(w, a, b, x)
@@ -161,7 +209,7 @@ def betainc(w: Writer, a: str, b: str, x: str) -> str:
     return w.select(good, result, w.select(_is_defined(w, a, b, x), edge, NAN))
 
 
-def _derivative(w: Writer, a: str, b: str, x: str, by: str) -> str:
+def _derivative(w: Writer, a: str, b: str, x: str, *, by: str) -> str:
     """Return a derivative of the incomplete beta function by its shapes: ``by`` is "a", "b", "aa", "ab" or "bb"."""
     good, a_, b_, x_ = _inside(w, a, b, x)
     side = _side(w, a_, b_, x_)
@@ -215,43 +263,11 @@ def _relative(w: Writer, side: Side, seeds: Sequence[tuple[str, str]], logs: Seq
     return w.add(bend, w.fma(p_bend, own, w.mul(q_bend, other)))
 
 
-@vector_function(out_of_line=True)
-@widened
-def betainc_by_a(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the derivative of the incomplete beta function by a."""
-    return _derivative(w, a, b, x, "a")
+for _by in ("a", "b", "aa", "ab", "bb"):
+    vector_function(name=f"betainc_by_{_by}", wide=True, out_of_line=True)(partial(_derivative, by=_by))
 
 
-@vector_function(out_of_line=True)
-@widened
-def betainc_by_b(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the derivative of the incomplete beta function by b."""
-    return _derivative(w, a, b, x, "b")
-
-
-@vector_function(out_of_line=True)
-@widened
-def betainc_by_aa(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the second derivative of the incomplete beta function by a."""
-    return _derivative(w, a, b, x, "aa")
-
-
-@vector_function(out_of_line=True)
-@widened
-def betainc_by_ab(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the derivative of the incomplete beta function by a and by b."""
-    return _derivative(w, a, b, x, "ab")
-
-
-@vector_function(out_of_line=True)
-@widened
-def betainc_by_bb(w: Writer, a: str, b: str, x: str) -> str:
-    """Return the second derivative of the incomplete beta function by b."""
-    return _derivative(w, a, b, x, "bb")
-
-
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def beta_density(w: Writer, a: str, b: str, x: str) -> str:
     """Return x^(a - 1) (1 - x)^(b - 1) / B(a, b), the density of a beta distribution."""
     good, a_, b_, x_ = _inside(w, a, b, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from morefit.dataclass import dataclass
 from morefit.targets.coefficients import LN2_SHORT, LOG_TAIL, TO_BASE_TEN, TO_BASE_TWO, TWO_THIRDS
 from morefit.targets.cpu.vecmath.exponential import exp_of_pair
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function, widened
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
 from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -121,8 +121,7 @@ def log_far(w: Writer, x: str) -> str:
     return _edges(w, x, join(w, *split(w, x)), 0.0)
 
 
-@vector_function()
-@widened
+@vector_function(wide=True)
 def log1p(w: Writer, x: str) -> str:
     """Return log(1 + x)."""
     total, lost = w.two_sum(1.0, x)
@@ -152,15 +151,13 @@ def log_pair(w: Writer, x: str, tiny: bool = True) -> Pair:
     return w.fast_two_sum(total, w.add(rest, w.fma(k, LN2_SHORT[1], low)))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def log2(w: Writer, x: str) -> str:
     """Return the logarithm to base two, exact at its powers."""
     return _to_base(w, x, TO_BASE_TWO)
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def log10(w: Writer, x: str) -> str:
     """Return the logarithm to base ten, exact at its powers."""
     return _to_base(w, x, TO_BASE_TEN)
@@ -181,8 +178,7 @@ def _pow_of_positive(w: Writer, x: str, y: str, tiny: bool) -> str:
     return exp_of_pair(w, (product, w.select(modest, rest, 0.0)))
 
 
-@vector_function(out_of_line=True)
-@widened
+@vector_function(wide=True, out_of_line=True)
 def pow(w: Writer, x: str, y: str) -> str:
     """Return x to the power y; rare lanes are taken apart."""
     endless = w.compare("ueq", w.absolute(y), INFINITY)

@@ -13,7 +13,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import BackendError, ModelError, OptionError
 from morefit.expr import Expr, Op, Quantity, const, leaves, substitute
 from morefit.expr.show.dot import dot_text
-from morefit.inspect.graphs.fold import numbers_in, readable
+from morefit.inspect.fold import numbers_in, readable
 from morefit.model import Parameter, Pdf
 from morefit.model.parts import check_model
 from morefit.records.output import complete_file
@@ -23,8 +23,7 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import bind, normalise
 from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
-from morefit.text.arguments import in_sentences
-from morefit.text.suggest import suggest
+from morefit.text.arguments import in_sentences, suggest
 from morefit.validate import name_of
 
 Stage = Literal["before", "after"]
