@@ -1,5 +1,6 @@
 """Machine code that threads compile while Python goes on."""
 
+import sys
 import threading
 
 import pytest
@@ -57,6 +58,22 @@ def test_without_a_thread_code_is_compiled_when_it_is_needed(monkeypatch, reason
     assert pending.thread is None
     assert pending.code is None
     assert pending.wait() is pending.code
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_python_changes_threads_more_often_while_code_is_compiled(monkeypatch, starts):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    usual, seen, may_end = sys.getswitchinterval(), [], threading.Event()
+    if not starts:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    ahead.compile_ahead(lambda: seen.append(sys.getswitchinterval()) or may_end.wait(60))
+    ahead.compile_ahead(lambda: None)
+    may_end.set()
+    ahead.wait_for_all()
+    assert seen == [pytest.approx(ahead.SWITCH)] * starts
+    assert ahead.SWITCH < usual == sys.getswitchinterval()
 
 
 def test_a_fork_waits_for_all_threads():
