@@ -331,6 +331,36 @@ def names_of_other_languages(box: Box, i: int, j: int) -> None:
     box.out[1] = half
 
 
+def changed_on_some_ways(box: Box, i: int, j: int) -> None:
+    """Variables and arguments that branches, loops and sides of conditions change or read first."""
+    x = box.a
+    last = 0
+    if i > 0:
+        i += 1
+        x = 2.0
+    else:
+        box.out[4] = x
+    box.out[0] = i + x
+    for k in range(SIZE):
+        if box.v[k] > 0:
+            last = k
+            continue
+        x += last
+        if k > 3:
+            break
+        last = j
+    box.out[1] = x + last
+    while j > 0:
+        y = x
+        j -= 3
+        x = 0.5 * y
+    box.out[5] = x if i > 0 and larger(j, i) > 2 else last
+    box.out[2] = x + j + last
+    if i < 0 or larger(last, i) > 2:
+        last += 1
+    box.out[3] = last + (x if i > 3 and larger(j, i) > 4 else i)
+
+
 def parallel_turns(box: Box, i: int, j: int) -> None:
     n = len(box.v)
     for k in parallel(n):
@@ -350,5 +380,5 @@ def parallel_turns(box: Box, i: int, j: int) -> None:
 DRIVERS = (
     arithmetic, whole_numbers, comparisons, conditions, functions, choices, tuples, augmented, counted, moving_ends,
     waiting, leaving_loops, early_return, calls, only_where_needed, lengths, constants, aliases, names_of_other_languages,
-    parallel_turns,
+    parallel_turns, changed_on_some_ways,
 )  # fmt: skip

@@ -1,10 +1,12 @@
 """Machine code that threads compile while Python goes on."""
 
+import sys
 import threading
 
 import pytest
 
 from morefit.errors import CompileError
+from morefit.minimise import newton_program
 from morefit.targets import ahead
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import Pending
@@ -58,12 +60,48 @@ def test_without_a_thread_code_is_compiled_when_it_is_needed(monkeypatch, reason
     assert pending.wait() is pending.code
 
 
+@pytest.mark.parametrize("starts", [True, False])
+def test_python_changes_threads_more_often_while_code_is_compiled(monkeypatch, starts):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    usual, seen, may_end = sys.getswitchinterval(), [], threading.Event()
+    if not starts:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    ahead.compile_ahead(lambda: seen.append(sys.getswitchinterval()) or may_end.wait(60))
+    ahead.compile_ahead(lambda: None)
+    may_end.set()
+    ahead.wait_for_all()
+    assert seen == [pytest.approx(ahead.SWITCH)] * starts
+    assert ahead.SWITCH < usual == sys.getswitchinterval()
+
+
 def test_a_fork_waits_for_all_threads():
     may_end = threading.Event()
     thread = ahead.compile_ahead(may_end.wait)
     threading.Timer(0.05, may_end.set).start()
     ahead.wait_for_all()
     assert not thread.is_alive()
+
+
+def test_the_text_of_a_driver_is_written_before_its_thread_starts(monkeypatch):
+    from morefit.kernel.fit_layout import FitLayout
+    from morefit.targets.cpu import fit_driver
+
+    done = []
+
+    def note(what):
+        done.append((what, threading.current_thread().name))
+
+    monkeypatch.setattr(fit_driver, "available_cores", lambda: 2)
+    monkeypatch.setattr(fit_driver, "is_compiled", lambda *identity: False)
+    monkeypatch.setattr(fit_driver, "drive_text", lambda driver, layout: note("text"))
+    monkeypatch.setattr(fit_driver, "build_object", lambda text, driver: note("code"))
+    monkeypatch.setattr(fit_driver, "find_by_key", lambda identity, build, names: build())
+    layout = FitLayout(5, 3)
+    fit_driver.expect_driver.__wrapped__(newton_program.fit_driver(layout), layout)
+    ahead.wait_for_all()
+    assert done == [("text", threading.current_thread().name), ("code", "morefit compiler")]
 
 
 def test_the_step_of_fits_on_a_device_is_built_once_and_before_it_is_needed(monkeypatch):

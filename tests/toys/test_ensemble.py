@@ -8,6 +8,7 @@ import pytest
 import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
+from morefit.kernel.ir import Sample, Sum
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, SHIFTS, Batch, Fits
 from morefit.minimise.check import edm_goal
 from morefit.targets.cpu import run as cpu
@@ -23,6 +24,18 @@ FAR = {"mu": 5.43, "sigma": 0.0412, "alpha": 2.0, "fsig": 0.15}  # some fits los
 @pytest.fixture(scope="module")
 def ensemble():
     return ensemble_of(mass_model(), start=FAR, seed=11, backend=Cpu(threads=1))
+
+
+def test_what_draws_toys_is_compiled_while_python_derives_the_sums(monkeypatch):
+    frames, compile_kernel = [], cpu.Cpu.compile
+
+    def watch(self, kernel, identity=None):
+        frames.append(type(kernel.frame))
+        return compile_kernel(self, kernel, identity)
+
+    monkeypatch.setattr(cpu.Cpu, "compile", watch)
+    ensemble_of(mass_model(), backend=Cpu(threads=2, width=1)).whole_fit()
+    assert frames == [Sample, Sum]
 
 
 def test_issue_events_are_read_once_for_all_toys(ensemble, monkeypatch):

@@ -37,6 +37,9 @@ class Kind(Enum):
     INTEGERS = "Integers"
     RECORD = "Record"
 
+    # that of an Enum is a function of Python, called ten thousand times for a driver
+    __hash__ = object.__hash__
+
 
 class Record:
     """A record in memory: fields are numbers, or arrays whose length depends on the number of parameters."""

@@ -107,8 +107,7 @@ class FunctionReader:
         self.values = ValueReader(node, function.__globals__, reader.callee, reader.stages)
         self.variables, self.refused = self.values.variables, self.values.refused
         self.loops: list[str] = []  # variables of the loops around a statement
-        self.counters: set[str] = set()  # those of all loops, which no loop leaves behind
-        self.parallel_loops: list[ast.For] = []
+        self.turn_variables: set[str] = set()  # which parallel loops assign
 
     def read(self) -> Function:
         node, kind = self.node, self.returned_kind()
@@ -226,6 +225,8 @@ class FunctionReader:
         if target.id in self.loops:
             raise self.refused(target, "the variable of a loop stays as it is inside")
         self.values.ended.discard(target.id)
+        if self.values.in_turn:
+            self.turn_variables.add(target.id)
         known = self.variables.setdefault(target.id, value.kind)
         value = as_float(value) if known is Kind.FLOAT else value
         if known is not value.kind:
@@ -247,9 +248,11 @@ class FunctionReader:
         if self.variables.setdefault(name, Kind.INT) is not Kind.INT or name in self.loops:
             raise self.refused(node, "the variable of a loop needs a name of its own")
         self.values.ended.discard(name)
-        self.counters.add(name)
         self.loops.append(name)
+        outside = self.values.in_turn
+        self.values.in_turn = outside or is_parallel_loop(node)
         body = tuple(self.statements(node.body))
+        self.values.in_turn = outside
         self.loops.pop()
         self.values.ended.add(name)
         return For(name, begin, end, step, body, parallel=self.is_parallel(node, body))
@@ -258,7 +261,6 @@ class FunctionReader:
         """Return whether the turns of a loop may run at the same time; refuse what they must not do."""
         if not is_parallel_loop(node):
             return False
-        self.parallel_loops.append(node)
         for one in nodes_in(body):
             if isinstance(one, Call) and self.reader.stores(one.function):
                 raise self.refused(
@@ -272,13 +274,8 @@ class FunctionReader:
 
     def refuse_shared_variables(self) -> None:
         """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
-        inside = {node for loop in self.parallel_loops for one in loop.body for node in ast.walk(one)}
-        own = {
-            n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        } - self.counters
-        for node in ast.walk(self.node) if own else ():
-            shared = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in own
-            if shared and node not in inside:
+        for name, node in self.values.read_outside.items():
+            if name in self.turn_variables:
                 raise self.refused(node, "a variable that a parallel loop assigns is read only there")
 
     def step(self, node: ast.expr) -> int:

@@ -46,6 +46,8 @@ class ValueReader:
     variables: dict[str, Kind] = field(default_factory=dict)
     records: dict[str, Layout] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)  # variables of loops that have ended
+    in_turn: bool = False  # of a parallel loop
+    read_outside: dict[str, ast.Name] = field(default_factory=dict)  # variables read elsewhere, where first
 
     def refused(self, node: ast.AST, rule: str) -> CompileError:
         """Return the error of a line that breaks a rule of the language."""
@@ -92,6 +94,8 @@ class ValueReader:
         if node.id in self.ended:
             raise self.refused(node, "the variable of a loop is not known after it")
         if node.id in self.variables:
+            if not self.in_turn:
+                self.read_outside.setdefault(node.id, node)
             return Name(node.id, self.variables[node.id])
         if node.id not in self.constants:
             raise self.refused(node, "a name must be an argument, a variable or a constant of the module")

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 from morefit.resources import available_cores
 
-_running: set[threading.Thread] = set()
+# seconds after which another thread gets Python's lock, while something is compiled: a compiler needs it after each of its some
+# dozen calls, and would wait ten times as long for it each time
+SWITCH = 5e-4
+
+
+class Threads:
+    """The threads that compile, and how Python's lock was shared before they began."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running: set[threading.Thread] = set()
+        self.interval = sys.getswitchinterval()
+
+    def add(self, thread: threading.Thread) -> None:
+        with self.lock:
+            if not self.running:
+                self.interval = sys.getswitchinterval()
+                sys.setswitchinterval(min(self.interval, SWITCH))
+            self.running.add(thread)
+
+    def remove(self, thread: threading.Thread) -> None:
+        with self.lock:
+            self.running.discard(thread)
+            if not self.running:
+                sys.setswitchinterval(self.interval)
+
+
+THREADS = Threads()
+if hasattr(os, "register_at_fork"):
+    # the child has none of them, and its lock may be one that nobody opens
+    os.register_at_fork(after_in_child=THREADS.__init__)  # type: ignore[misc]
 
 
 def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
@@ -19,20 +51,20 @@ def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
     def run() -> None:
         with suppress(Exception):
             work()
-        _running.discard(threading.current_thread())
+        THREADS.remove(threading.current_thread())
 
     thread = threading.Thread(target=run, name="morefit compiler")
-    _running.add(thread)
+    THREADS.add(thread)
     try:
         thread.start()
     except RuntimeError:  # no more threads, as at the end of the interpreter
-        _running.discard(thread)
+        THREADS.remove(thread)
         return None
     return thread
 
 
 def wait_for_all() -> None:
     """Wait for all such threads, which a child of this process would not have."""
-    for thread in tuple(_running):
+    for thread in tuple(THREADS.running):
         if thread is not threading.current_thread():
             thread.join()

@@ -183,15 +183,19 @@ class Ensemble:
         return FitLayout(len(self.floating), len(self.fitted.parts))
 
     @cached_property
-    def has_whole_fit(self) -> bool:
-        """Whether a fit can run without Python."""
-        parts = self.fitted.parts
-        if not all(part.fits_whole for part in parts):
+    def expects_whole_fit(self) -> bool:
+        """Whether a fit may be one without Python, as far as the sums need not be known; its driver is compiled from here on."""
+        if not all(part.fits_whole for part in self.fitted.parts):
             return False
         if self.fitted.elimination(self.floating, self.limits) is not None:
             return False
         self.backend.expect_fits(self.driver, self.layout)
-        return can_fit_whole(parts, self.compiled)
+        return True
+
+    @cached_property
+    def has_whole_fit(self) -> bool:
+        """Whether a fit can run without Python."""
+        return self.expects_whole_fit and can_fit_whole(self.fitted.parts, self.compiled)
 
     @property
     def driver(self) -> Driver:
@@ -205,9 +209,12 @@ class Ensemble:
 
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
+        if not self.expects_whole_fit:
+            return None
+        # before the sums, which take longest in Python: machine code is made meanwhile
+        samplers = tuple(self.sampler(k).compiled for k in range(len(self.drawn.parts)))
         if not self.has_whole_fit:
             return None
-        samplers = tuple(self.sampler(k).compiled for k in range(len(self.drawn.parts)))
         if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
             parts = [
                 replace(p, sampler=None if s is None else s.program)

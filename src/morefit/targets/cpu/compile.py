@@ -249,9 +249,10 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     # as long and make no kernel faster (docs/decisions/0006-llvm.md)
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
-    if driver:  # has its variables in memory
+    if driver:  # has its variables in memory, and gains nothing where its instructions are combined
         passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
+    else:
+        passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()

@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
-from morefit.resources import without_collection
+from morefit.resources import available_cores, without_collection
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
@@ -68,20 +68,27 @@ def identity(driver: Driver, layout: FitLayout) -> tuple[str, ...]:
     return "driver", source_version(), driver.main.__module__, driver.main.__name__, repr(layout)
 
 
+def find_driver(driver: Driver, layout: FitLayout, written: Callable[[], str]) -> Code:
+    """Return the machine code of a driver, and write its text only if it must be compiled."""
+    names = ("drive", "begin_all", "advance_all")
+    return find_by_key(identity(driver, layout), lambda: build_object(written(), driver=True), names)
+
+
 @lru_cache(maxsize=32)
 def driver_code(driver: Driver, layout: FitLayout) -> Code:
     """Return the machine code of a driver."""
-    names = ("drive", "begin_all", "advance_all")
-    return find_by_key(
-        identity(driver, layout), lambda: build_object(drive_text(driver, layout), driver=True), names
-    )
+    return find_driver(driver, layout, lambda: drive_text(driver, layout))
 
 
 @lru_cache(maxsize=32)
 def expect_driver(driver: Driver, layout: FitLayout) -> None:
-    """Begin to compile a driver, once."""
-    if not is_compiled(*identity(driver, layout)):
-        compile_ahead(lambda: driver_code(driver, layout))
+    """Begin to compile a driver, once.
+
+    Its text is written before: beside other work in Python it would take twice as long, and machine code would begin later.
+    """
+    if available_cores() > 1 and not is_compiled(*identity(driver, layout)):
+        text = drive_text(driver, layout)
+        compile_ahead(lambda: find_driver(driver, layout, lambda: text))
 
 
 @lru_cache(maxsize=16)

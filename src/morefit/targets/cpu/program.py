@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from morefit.dataclass import dataclass
@@ -78,7 +78,10 @@ def mathematics(lines: Sequence[str]) -> list[str]:
 
 @dataclass(eq=False)
 class FunctionText:
-    """Writes one function; variables are memory, which LLVM turns into registers."""
+    """Writes one function; variables are memory, which LLVM turns into registers.
+
+    What is known to be in one already is read from there: a third of the lines would be loads.
+    """
 
     function: Function
     linkage: str
@@ -86,13 +89,17 @@ class FunctionText:
     count: int = 0
     loops: list[tuple[str, str]] = field(default_factory=list)  # labels of the next turn and of the end
     slots: list[str] = field(default_factory=list)  # memory for the values of branches
+    known: dict[str, str] = field(default_factory=dict)  # variables whose value is a number or in a register
 
     def lines(self) -> list[str]:
         f = self.function
+        self.known.update((name, f"%a.{name}") for name, _ in f.arguments)
         arguments = ", ".join(f"{TYPES[kind]} %a.{name}" for name, kind in f.arguments)
         kind = TYPES[f.kind] if f.kind else "void"
-        rooms = [f"  %v.{name} = alloca {TYPES[k]}" for name, k in (*f.arguments, *f.variables.items())]
-        copies = [f"  store {TYPES[k]} %a.{name}, ptr %v.{name}" for name, k in f.arguments]
+        changed = set(assigned(f.body))
+        copied = [(name, k) for name, k in f.arguments if name in changed]
+        rooms = [f"  %v.{name} = alloca {TYPES[k]}" for name, k in (*copied, *f.variables.items())]
+        copies = [f"  store {TYPES[k]} %a.{name}, ptr %v.{name}" for name, k in copied]
         self.statements(f.body)
         end = "  unreachable" if f.kind else "  ret void"
         head = f"define {self.linkage} {kind} @{f.name}({arguments}) {{".replace("  ", " ")
@@ -120,6 +127,7 @@ class FunctionText:
         if isinstance(s, Assign):
             value = self.value(s.value)
             self.body.append(f"  store {TYPES[s.value.kind]} {value}, ptr %v.{s.name}")
+            self.known[s.name] = value
         elif isinstance(s, Put):
             value = self.value(s.value)
             self.body.append(f"  store {TYPES[s.place.kind]} {value}, ptr {self.address(s.place)}")
@@ -145,10 +153,13 @@ class FunctionText:
     def conditional(self, s: If) -> None:
         yes, no, end = self.label("then"), self.label("else"), self.label("end")
         self.body += [f"  br i1 {self.value(s.condition)}, label %{yes}, label %{no}", f"{yes}:"]
+        before = dict(self.known)
         self.statements(s.body)
         self.body += [f"  br label %{end}", f"{no}:"]
+        self.known = dict(before)
         self.statements(s.otherwise)
         self.begin(end)
+        self.known = without(before, s.body, s.otherwise)
 
     def count_loop(self, s: For) -> None:
         end = self.value(s.end)
@@ -163,14 +174,17 @@ class FunctionText:
 
     def loop(self, condition: Condition, body: Sequence[Statement], last: Sequence[Statement]) -> None:
         test, inside, again, done = (self.label(name) for name in ("test", "loop", "again", "done"))
+        before = without(self.known, body, last)
         self.begin(test)
+        self.known = dict(before)
         self.body += [f"  br i1 {condition()}, label %{inside}, label %{done}", f"{inside}:"]
         self.loops.append((again, done))
         self.statements(body)
         self.loops.pop()
         self.begin(again)
-        self.statements(last)
+        self.statements(last)  # which reads what the test has read
         self.body += [f"  br label %{test}", f"{done}:"]
+        self.known = before
 
     # expressions
 
@@ -178,7 +192,7 @@ class FunctionText:
         if isinstance(value, Number):
             return literal(value)
         if isinstance(value, Name):
-            return self.let(f"load {TYPES[value.kind]}, ptr %v.{value.name}")
+            return self.variable(value.name, value.kind)
         if isinstance(value, Part) and value.kind is Kind.VECTOR:
             return self.address(value)
         if isinstance(value, Part | Element):
@@ -187,9 +201,14 @@ class FunctionText:
             return self.call(value)
         return self.operate(value)
 
+    def variable(self, name: str, kind: Kind) -> str:
+        if name not in self.known:
+            self.known[name] = self.let(f"load {TYPES[kind]}, ptr %v.{name}")
+        return self.known[name]
+
     def address(self, place: Element | Part) -> str:
         if isinstance(place, Part):
-            record = self.let(f"load ptr, ptr %v.{place.record}")
+            record = self.variable(place.record, Kind.RECORD)
             return self.let(f"getelementptr double, ptr {record}, i64 {place.first}")
         array, index = self.value(place.array), self.value(place.index)
         return self.let(f"getelementptr {TYPES[place.kind]}, ptr {array}, i64 {index}")
@@ -211,9 +230,11 @@ class FunctionText:
         self.slots.append(f"  {slot} = alloca {kind}")
         labels = [self.label(name) for name in ("yes", "no", "both")]
         self.body.append(f"  br i1 {self.value(test)}, label %{labels[0]}, label %{labels[1]}")
+        before = dict(self.known)
         for label, one in zip(labels, (yes, no), strict=False):
             self.body.append(f"{label}:")
             self.body += [f"  store {kind} {self.value(one)}, ptr {slot}", f"  br label %{labels[2]}"]
+            self.known = dict(before)
         self.body.append(f"{labels[2]}:")
         return self.let(f"load {kind}, ptr {slot}")
 
@@ -267,6 +288,24 @@ class FunctionText:
             ("abs", Kind.FLOAT): f"call double @llvm.fabs.f64(double {a})",
         }
         return self.let(texts[op, kind])
+
+
+def without(known: Mapping[str, str], *blocks: Sequence[Statement]) -> dict[str, str]:
+    """Return what is known of variables where some blocks of statements may have run."""
+    changed = {name for block in blocks for name in assigned(block)}
+    return {name: register for name, register in known.items() if name not in changed}
+
+
+def assigned(statements: Sequence[Statement]) -> Iterator[str]:
+    """Go through the variables that statements assign."""
+    for s in statements:
+        if isinstance(s, Assign | For):
+            yield s.name
+        if isinstance(s, If):
+            yield from assigned(s.body)
+            yield from assigned(s.otherwise)
+        elif isinstance(s, While | For):
+            yield from assigned(s.body)
 
 
 def must_wait(value: Value) -> bool:
