@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Flags, Integers, concatenate
+from morefit.arrays import Flags, Integers
 from morefit.likelihood.event_nodes import FEWER, Cells
 from morefit.minimise.batch import Fits
+from morefit.resources import concatenate
 
 if TYPE_CHECKING:
     from morefit.toys.batch import StoredToys, Toys
