@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 
 import morefit as mf
 from morefit.expr import const, evaluate
@@ -225,6 +225,17 @@ def test_own_density_without_a_formula_is_integrated_component_by_component():
     peak = probabilities(mf.Gaussian(X, 2.5, 0.01), "x", edges, {})
     found = probabilities(model, "x", edges, {})
     np.testing.assert_allclose(found, 0.75 * areas / areas.sum() + 0.25 * peak, rtol=INTEGRAL_PROMISE)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.2])
+def test_density_that_ends_as_a_power_inside_a_bin_is_integrated_over_bins(power):
+    # this used to be refused: points in a bin do not integrate the root with which phase space ends
+    end, edges = 2.893, np.linspace(2.0, 3.0, 11)
+    line = mf.Observable("x", 2.0, 3.0)
+    found = probabilities(mf.shapes.Argus(line, A + end, -3.0, power), "x", edges, {"a": 0.0})
+    near, far = (np.maximum(1 - (e / end) ** 2, 0) for e in (edges[1:], edges[:-1]))
+    areas = special.gammainc(1 + power, 3 * far) - special.gammainc(1 + power, 3 * near)
+    np.testing.assert_allclose(found, areas / areas.sum(), rtol=INTEGRAL_PROMISE)
 
 
 def test_density_with_a_pole_cannot_be_integrated_over_bins():

@@ -4,11 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.polynomial.legendre import leggauss
 from scipy import integrate, optimize
 
 import morefit as mf
 from morefit.expr import Op, domain_of, evaluate, toposort
 from morefit.model.integrate import integral_over
+from tolerances import INTEGRAL_PROMISE
 
 X, Y = mf.Observable("x", -1, 1), mf.Observable("y", 0, 1)
 A, B = mf.Parameter("a", 0.35, -0.1, 1.1), mf.Parameter("b", 0.28, -0.1, 1.1)
@@ -143,3 +145,18 @@ def test_a_ball_has_edges_in_all_orders():
     density = mf.where(x**2 + y**2 + z**2 < r**2, 1.0, 0.1)
     (integral,) = (n for n in toposort(integral_over(density, [x, y, z], [r])) if n.op is Op.INTEGRAL)
     assert len(integral.args) == 2 + len(domain_of(integral).places)  # nothing was left unsolved
+
+
+def test_ridges_of_resonances_in_a_region_share_one_copy_of_the_density():
+    # this used to be copied for every panel, as if a resonance and the root in a condition were poles: amplitudes in a Dalitz
+    # plot took minutes to compile
+    x, y, width = mf.Observable("x", -1, 1), mf.Observable("y", -1, 1), mf.Parameter("width", 0.2, 0.05, 0.3)
+    edge = np.sqrt(np.maximum(1 - x**2, 0))
+    resonances = 1 / ((x - y - 0.1) ** 2 + width**2) + 1 / ((x - 0.2) ** 2 + 0.04)
+    total = mf.Density(mf.where((y < edge) & (y > -edge), resonances, 0.0), [x, y]).integral()
+    assert len(toposort(total)) < 500
+    u, w = leggauss(200)
+    across, up = np.sin(np.pi / 2 * u)[:, None], np.cos(np.pi / 2 * u)[:, None]
+    heights = 1 / ((across - up * u - 0.1) ** 2 + 0.04) + 1 / ((across - 0.2) ** 2 + 0.04)
+    expected = np.pi / 2 * w @ (up[:, 0] ** 2 * (heights @ w))
+    assert evaluate(total, {"width": 0.2}) == pytest.approx(expected, rel=INTEGRAL_PROMISE)

@@ -42,6 +42,7 @@ MAX_KINKS = (
     6,
     12,
 )
+ORDERS = (0, 1, 3)  # of zeros of the speed at kinks, tried in turn
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
 FACTOR_ERROR = 1e-13  # relative to the largest bin
 TOTAL_ERROR = 1e-7  # relative, of the sum over all bins: more shows a peak that rules have missed
@@ -146,9 +147,9 @@ class BinIntegrals:
 
     def by_rule(self, pdf: Pdf) -> Expr:
         """Return a weighted sum of the density at points inside each bin, as many as are needed at the start values."""
-        for kinks in self.kinks_of(pdf):
+        for kinks, order in self.pieces_of(pdf):
             for points in POINTS.get(len(pdf.observables), ()):
-                area = rule(pdf, points, kinks)
+                area = rule(pdf, points, kinks, order)
                 floating = sum(not p.fixed for p in pdf.parameters)
                 if len(list(toposort(area))) * (floating + 1) * (floating + 2) / 2 > MAX_SIZE:
                     break
@@ -159,6 +160,12 @@ class BinIntegrals:
             f"density '{pdf.density()!r}': could not be integrated over bins at the start values; use narrower bins,"
             " give it a formula in integral_between, or write it as a product of densities"
         )
+
+    def pieces_of(self, pdf: Pdf) -> Iterator[tuple[list[Expr], int]]:
+        """Yield the kinks to integrate between, and how close to them the points lie: a density may begin as a power."""
+        choices = list(self.kinks_of(pdf))
+        for order in ORDERS:
+            yield from ((kinks, order) for kinks in choices if kinks or order == 0)
 
     def kinks_of(self, pdf: Pdf) -> Iterator[list[Expr]]:
         """Yield the kinks of a density of one observable between which to integrate: a few, and more of them if there are."""
@@ -205,10 +212,18 @@ def cells(observables: Sequence[Observable], edges: Edges) -> tuple[int, ...]:
     return tuple(len(edges[o.name]) - 1 for o in observables)
 
 
-def rule(pdf: Pdf, points: int, kinks: Sequence[Expr]) -> Expr:
-    """Return the integral over a bin by Gauss-Legendre points; on a line, between the kinks of the density."""
+def rule(pdf: Pdf, points: int, kinks: Sequence[Expr], order: int = 0) -> Expr:
+    """Return the integral over a bin by Gauss-Legendre points; on a line, between the kinks of the density.
+
+    A piece is run through with a speed (1 - t^2)^order: a power of the distance to a kink, such as the root with which phase
+    space ends, becomes a higher power of t, which points integrate well.
+    """
     density, observables = pdf.density(), pdf.observables
     nodes, weights, _ = gauss_grid(len(observables), points)
+    if order:
+        speed = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** order
+        place = speed.integ()
+        nodes, weights = place(nodes) / place(1.0), weights * speed(nodes[0]) / place(1.0)
     lines = [list(pieces(o, kinks)) for o in observables]
     terms = []
     for box in product(*lines):

@@ -28,11 +28,9 @@ from morefit.expr import (
     integral_of,
     leaves,
     substitute,
-    toposort,
     where,
 )
 from morefit.expr.quadrature import Axis, Domain
-from morefit.model.integrate.edges import base_of_root
 from morefit.model.integrate.panels import (
     AT_ENDS,
     AT_RIDGE,
@@ -44,6 +42,7 @@ from morefit.model.integrate.panels import (
     is_always_finite,
 )
 from morefit.model.integrate.pieces import decide, guarded, split_by_kinks
+from morefit.model.integrate.poles import has_poles
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
@@ -206,9 +205,7 @@ class Cube:
     poles: bool = False  # whether the density itself may have infinite derivatives
 
     def __post_init__(self) -> None:
-        nodes = toposort(self.body, enter_integrals=False, enter_sums=False)
-        bases = (base_of_root(node) for node in nodes)
-        self.poles = any(base is not None and leaves(Op.COLUMN, base) for base in bases)
+        self.poles = has_poles(self.body, self.points)
 
     def integrate(self, x: Observable) -> None:
         """Map the next observable."""
