@@ -127,7 +127,7 @@ def test_a_process_fits_and_ends_with_the_code(folder):
     [
         (["fitt"], "argument COMMAND: invalid choice: 'fitt'"),
         (["fit", "model.py"], "the following arguments are required: DATA; see 'morefit fit --help'"),
-        (["fit", "model.py", "a.npz", "--star", "mu=1"], "unrecognized arguments: --star"),
+        (["fit", "model.py", "a.npz", "--star", "mu=1"], "unrecognized arguments: --star mu=1; did you mean '--start'?; see 'morefit fit --help'"),
         (["demo", "--events", "0"], "argument --events: must be a whole number from 1 on, got '0'"),
         (["demo", "--events", "1.5"], "argument --events: must be a whole number from 1 on, got '1.5'"),
         (["demo", "--events", "many"], "argument --events: must be a number, got 'many'"),

@@ -251,7 +251,7 @@ def test_what_needs_all_events_is_refused_in_a_sentence(call, rule, path):
 
 def test_a_plot_counts_in_one_pass(path):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra 'plot'")
-    data, here = mf.FileDataset(path, M, weight="weight"), mf.read(path, M, weight="weight")
+    data, here = mf.FileDataset(path, M, weights="weight"), mf.read(path, M, weights="weight")
     found = mf.plots.project(MODEL, data, M, bins=20)
     expected = mf.plots.project(MODEL, here, M, bins=20)
     np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-13)

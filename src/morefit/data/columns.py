@@ -110,9 +110,13 @@ def is_ranged(thing: object) -> TypeGuard[Ranged]:
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     """Return observables as a list, or raise an error for one without a name or range, or given twice."""
-    several = isinstance(observables, Iterable) and not is_ranged(observables)
+    several = isinstance(observables, Iterable) and not (
+        is_ranged(observables) or isinstance(observables, str)
+    )
     ranges = list(observables) if several else [cast("Ranged", observables)]  # type: ignore[arg-type]
-    raise_if([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
+    wrong = [o for o in ranges if not is_ranged(o)]
+    advice = f"; write mf.Observable({wrong[0]!r}, low, high)" if wrong and isinstance(wrong[0], str) else ""
+    raise_if([f"an observable needs a name and a range, got {o!r}{advice}" for o in wrong[:1]])
     names = [o.name for o in ranges]
     raise_if([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
     raise_if([] if ranges else ["needs at least one observable, got none"])

@@ -31,7 +31,8 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
-from morefit.text.arguments import in_sentences
+from morefit.text import elsewhere
+from morefit.text.arguments import in_sentences, no_attribute
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -69,6 +70,15 @@ class Dataset:
 
     __iter__: ClassVar[None] = None
     in_memory: ClassVar[bool] = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            own = {one: f"data[{one!r}] is its column" for one in vars(self).get("_columns", ())}
+            return no_attribute(self, name, own | elsewhere.DATASET)
+
+        def __array__(self, *_: object, **named: object) -> Any:
+            raise TypeError(f"dataset: is no array; {elsewhere.ARRAY}")
 
     @in_sentences
     def __init__(
@@ -108,6 +118,7 @@ class Dataset:
         )
 
     @classmethod
+    @in_sentences
     def cut(
         cls,
         source: object,

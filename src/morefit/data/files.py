@@ -122,12 +122,12 @@ class FileDataset(Dataset):
         observables: Ranged | Iterable[Ranged],
         *,
         cut: str | Callable[..., Any] | None = None,
-        weight: str | None = None,
+        weights: str | None = None,
         tree: str | None = None,
         executor: DaskClient | None = None,
         progress: bool = True,
     ) -> None:
-        wanted = wanted_of(observables, cut, weight)
+        wanted = wanted_of(observables, cut, weights)
         raise_if(
             [
                 f"category '{o.name}': data that stay in files cannot have labels; select each label with cut="
@@ -218,7 +218,7 @@ class FileDataset(Dataset):
         """Return the dataset itself if it has the observables, and all events lie in their ranges."""
         low, high = self._summary.low, self._summary.high
         if weights is not None:
-            raise_if(["weights: must be a column of the files; name it with mf.FileDataset(..., weight=)"])
+            raise_if(["weights: must be a column of the files; name it with mf.FileDataset(..., weights=)"])
         raise_if(
             [
                 f"observable '{o.name}': missing; {suggest_column(o.name, self.names)}"

@@ -197,9 +197,16 @@ def read_columns(model: Pdf, data: object) -> tuple[dict[str, Array], tuple[int,
         if not np.isfinite(numbers).all():
             raise DataError(f"observable '{o.name}': values must be finite, got {data!r}")
         return {o.name: numbers.ravel()}, numbers.shape
+    if isinstance(data, Mapping) and all(is_one_number(data.get(o.name)) for o in model.observables):
+        return read_columns(model, {o.name: [data[o.name]] for o in model.observables})[0], ()
     open_ranges = [Observable(o.name, -LARGEST, LARGEST) for o in model.observables]
     dataset = Dataset(data, open_ranges)
     return dataset.columns, (len(dataset),)
+
+
+def is_one_number(value: object) -> bool:
+    """Return whether something is one number, not a column of them."""
+    return isinstance(value, int | float | np.number) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def as_numbers(o: Observable, values: object) -> Array:

@@ -177,7 +177,10 @@ def as_likelihood(
         extra = as_constraints(constraints)
         return model.with_constraints(extra) if extra else model
     if not isinstance(model, Pdf | Simultaneous):
-        raise FitError(f"{what}: takes a model or a likelihood, got {type(model).__name__}")
+        raise FitError(
+            f"{what}: takes a model or a likelihood, got {type(model).__name__}"
+            + "; the model comes before the data" * isinstance(data, Pdf)
+        )
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -149,7 +149,11 @@ class FitResult(Frozen):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, elsewhere.RESULT)
+            own = {one: f"values[{one!r}] is its value" for one in vars(self).get("names", ())}
+            return no_attribute(self, name, own | elsewhere.RESULT)
+
+        def __getitem__(self, name: object) -> NoReturn:
+            raise TypeError(f"fit result: has no items, got {name_of(name)!r}; {elsewhere.NUMBERS}")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
@@ -109,6 +110,10 @@ def plot(
 
     Example: ``mf.plot(model, data, m, values=result)``
     """
+    switches = {"nested": nested, "band": band, "log": log, "empty_bins": empty_bins, "summed": summed}
+    for name, value in switches.items():
+        if not isinstance(value, bool | np.bool_):
+            raise OptionError(f"plot: {name} must be True or False, got {value!r}")
     drawing = Drawing(
         bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, blind=blind, oversampling=oversampling,
         ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins), box=[box] if isinstance(box, Parameter) else box,
@@ -139,6 +144,11 @@ def plot_any(
                 f"plot: takes a model and its data, or a likelihood, got {kind}; write mf.plot(model, data, values=result)"
             )
         check_model(model)
+        if data is None:
+            raise OptionError(
+                "plot: a model needs data; write mf.plot(model, data, values=result), and for the curve alone"
+                " plt.plot(x, model.pdf(x, values))"
+            )
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
         return drawing.plot(model, dataset_of(data, model.observables, weights), observable, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -33,18 +33,16 @@ def in_sentences(function: Callable[P, R]) -> Callable[P, R]:
 
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
     """Return what is wrong with a call: names that are not known, too many or missing arguments; empty if nothing is."""
-    own = [p for p in signature(function).parameters.values() if p.name not in ("self", "cls")]
-    method = function.__name__ in ("__new__", "__init__")
-    name, count = function.__qualname__.split(".")[0] if method else function.__name__, len(args) - method
+    every = list(signature(function).parameters.values())
+    own = [p for p in every if p.name not in ("self", "cls")]
+    method, made = len(own) < len(every), function.__name__ in ("__new__", "__init__")
+    # a method goes by its own name, as the class that it is inherited from is not public
+    name, count = function.__qualname__.split(".")[0] if made else function.__name__, len(args) - method
     known = [p.name for p in own]
     places = [p.name for p in own if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     order = f"; the order is {name}({', '.join(places)})"
     if unknown := [word for word in named if word not in known]:
-        meant = [word for word in SYNONYMS.get(unknown[0], ()) if word in known and word != unknown[0]]
-        near = ADVICE.get(unknown[0]) or suggest(unknown[0], known)
-        return f"{name}: has no argument '{unknown[0]}'; " + (
-            f"did you mean '{meant[0]}'?" if meant else near
-        )
+        return f"{name}: has no argument '{unknown[0]}'; {hint_at_argument(unknown[0], known)}"
     if count > len(places):
         rest = f"write {known[len(places)]}=..." if len(known) > len(places) else "leave some out"
         return f"{name}: takes {', '.join(places)} by position, got {count} arguments; {rest}"
@@ -56,6 +54,12 @@ def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mappi
             f"; write {missing[0]}=..." if keyword else order
         )
     return ""
+
+
+def hint_at_argument(word: str, known: Sequence[str]) -> str:
+    """Return which argument is meant by one that there is not, what is written instead of it, or what there is."""
+    meant = [other for other in SYNONYMS.get(word, ()) if other in known and other != word]
+    return f"did you mean '{meant[0]}'?" if meant else ADVICE.get(word) or suggest(word, known)
 
 
 def no_attribute(thing: object, name: str, hints: Mapping[str, str]) -> Any:

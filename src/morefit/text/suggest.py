@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-CUTOFF = 0.5  # similarity from 0 to 1 (difflib's ratio) below which names have nothing in common
+# similarity from 0 to 1 (difflib's ratio) below which names have nothing in common; one letter of two is enough in 'nu' for 'mu'
+CUTOFF, SHORT_CUTOFF, SHORT = 0.6, 0.5, 3
+BEGINNING = 3  # letters that are enough to mean the only name that begins with them
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to another, upper and lower case being the same; None if none is."""
+    """Return the known name most similar to another, upper and lower case being the same; None if none is.
+
+    The shortest name that begins with the other one, as covariance does with cov, comes before all that are similar.
+    """
     import difflib  # 2 ms, and needed for wrong names only
 
     folded = {one.casefold(): one for one in known}
-    matches = difflib.get_close_matches(str(name).casefold(), folded, 1, CUTOFF)
+    wrong = str(name).casefold()
+    if wrong in folded:
+        return folded[wrong]
+    if len(wrong) >= BEGINNING and (longer := [one for one in folded if one.startswith(wrong)]):
+        return folded[min(longer, key=len)]
+    near = [one for one in folded if min(len(one), len(wrong)) <= SHORT]
+    matches = difflib.get_close_matches(wrong, folded, 1, CUTOFF) or difflib.get_close_matches(
+        wrong, near, 1, SHORT_CUTOFF
+    )
     return folded[matches[0]] if matches else None
 
 
