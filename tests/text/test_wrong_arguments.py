@@ -139,6 +139,12 @@ def test_one_event_of_several_observables_has_one_density():
     both = mf.Product([MODEL, mf.Uniform(y)])
     assert both.pdf({"x": 0.5, "y": 1}) == both.pdf({"x": [0.5], "y": [1.0]})[0] == MODEL.pdf(0.5) / 2
     assert np.ndim(both.pdf({"x": 0.5, "y": 1})) == 0
+    grid = both.pdf(
+        {"x": np.array([[0.5], [0.2]]), "y": np.array([1.0, 1.5, 0.5])}
+    )  # was refused, as were numbers
+    assert grid.shape == (2, 3) and grid[1, 2] == both.pdf({"x": 0.2, "y": 0.5})
+    with pytest.raises(mf.DataError, match=r"one shape, .*, got \(2, 2\) of 'x', \(3, 1\) of 'y'"):
+        both.pdf({"x": np.zeros((2, 2)), "y": np.zeros((3, 1))})
 
 
 def test_a_property_that_fails_raises_its_own_error():
@@ -152,3 +158,11 @@ def test_a_property_that_fails_raises_its_own_error():
 
     with pytest.raises(AttributeError, match="'int' object has no attribute 'missing'"):
         _ = Own().broken
+
+
+def test_labels_are_a_list():
+    with pytest.raises(mf.ModelError, match=r"numbers in a column are labels themselves, as in \[-1, 1\]"):
+        mf.Category("tag", {"mixed": -1, "unmixed": 1})  # which left the numbers out
+    with pytest.raises(mf.ModelError, match=r"labels must be a list, got \{"):
+        mf.Category("tag", {"a", "b"})
+    assert mf.Category("tag", {"a": 1, "b": 2}.keys()).labels == ("a", "b")

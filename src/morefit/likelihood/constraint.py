@@ -15,6 +15,7 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
+from morefit.likelihood.measured_result import Measurement, measured_by
 from morefit.likelihood.measured_values import expected_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
@@ -204,7 +205,7 @@ class FormulaConstraint(Constraint):
 @in_sentences
 def constraint(
     quantity: Operand | Sequence[Operand],
-    value: ArrayLike | None = None,
+    value: ArrayLike | Measurement | None = None,
     error: ArrayLike | None = None,
     *,
     kind: Kind = "gaussian",
@@ -217,7 +218,7 @@ def constraint(
     ----------
     quantity : what was measured: a parameter or an expression of parameters, or a list of them; or, without a value,
         a formula to add to minus the log likelihood as it is.
-    value : what was found; one number for each quantity.
+    value : what was found; one number for each quantity, or the result of another fit that measured these parameters.
     error : its standard deviation, or the covariance matrix of several.
     kind : "gaussian"; "lognormal", the logarithm having the Gaussian error ln(1 + error / value); "poisson", the value
         being a count whose mean is the quantity.
@@ -244,6 +245,12 @@ def constraint(
             f"constraint: quantity must be a parameter or a formula, not a name, got {quantity!r}; pass the parameter"
         )
     quantities = listed(QUANTITY, quantity)
+    if isinstance(value, Measurement):
+        if kind != "gaussian" or error is not None:
+            raise ModelError(
+                "constraint: a result has its covariance, as a Gaussian; leave error and kind out"
+            )
+        value, error = measured_by(value, quantities)
     values = [
         finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -197,16 +198,29 @@ def read_columns(model: Pdf, data: object) -> tuple[dict[str, Array], tuple[int,
         if not np.isfinite(numbers).all():
             raise DataError(f"observable '{o.name}': values must be finite, got {data!r}")
         return {o.name: numbers.ravel()}, numbers.shape
-    if isinstance(data, Mapping) and all(is_one_number(data.get(o.name)) for o in model.observables):
-        return read_columns(model, {o.name: [data[o.name]] for o in model.observables})[0], ()
+    rows, shape = flattened(model, data)
     open_ranges = [Observable(o.name, -LARGEST, LARGEST) for o in model.observables]
-    dataset = Dataset(data, open_ranges)
-    return dataset.columns, (len(dataset),)
+    dataset = Dataset(rows, open_ranges)
+    return dataset.columns, (len(dataset),) if shape is None else shape
 
 
-def is_one_number(value: object) -> bool:
-    """Return whether something is one number, not a column of them."""
-    return isinstance(value, int | float | np.number) or (isinstance(value, np.ndarray) and value.ndim == 0)
+def flattened(model: Pdf, data: object) -> tuple[object, tuple[int, ...] | None]:
+    """Return numbers and grids by name as columns, with the shape that they have together; None for columns, which they are."""
+    if not isinstance(data, Mapping):
+        return data, None
+    grids: dict[str, Any] = {o.name: data.get(o.name) for o in model.observables}
+    if any(not isinstance(g, int | float | np.number | np.ndarray) for g in grids.values()):
+        return data, None
+    if all(np.ndim(g) == 1 for g in grids.values()):
+        return data, None
+    try:
+        each = np.broadcast_arrays(*grids.values())
+    except ValueError:
+        shapes = ", ".join(f"{np.shape(g)} of '{name}'" for name, g in grids.items())
+        raise DataError(
+            f"model: observables must have one shape, or shapes that broadcast, got {shapes}"
+        ) from None
+    return {name: g.ravel() for name, g in zip(grids, each, strict=True)}, each[0].shape
 
 
 def as_numbers(o: Observable, values: object) -> Array:

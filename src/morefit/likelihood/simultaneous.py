@@ -53,8 +53,8 @@ class Simultaneous:
             raise ModelError(
                 f"simultaneous: needs models by label, as in {{'2016': model}}, got {named!r:.60}"
             )
-        own = category if isinstance(category, Category) else Category(category, models)
-        labels = Category(own.name, models).labels
+        own = category if isinstance(category, Category) else Category(category, list(models))
+        labels = Category(own.name, list(models)).labels
         if set(own.labels) != set(labels):
             raise ModelError(
                 f"simultaneous: the category '{own.name}' must have the labels of the models, {shown(labels)}, got"

@@ -334,7 +334,8 @@ class Pdf(ABC):
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
 
         ``data`` are columns by name or whatever else a dataset can be made of; of one observable also numbers, as an
-        array of any shape. ``values`` are numbers by name or a fit result; other parameters have their start values.
+        array of any shape, and of several numbers and arrays by name that broadcast, such as a grid. ``values`` are numbers
+        by name or a fit result; other parameters have their start values.
         """
         return evaluator().pdf(self, data, values, backend)
 
