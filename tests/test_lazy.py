@@ -98,7 +98,8 @@ def test_every_name_of_a_lazy_package_can_be_imported(path):
 def test_a_name_that_is_not_there_is_an_ordinary_error():
     with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute '__genrate__'$"):
         _ = mf.__genrate__
-    assert not hasattr(mf, "nothing")
+    with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute 'nothing'$"):
+        _ = mf.nothing  # which is like no other name
 
 
 # these used to be bare errors, as were the rooms'
@@ -111,6 +112,11 @@ def test_a_name_that_is_not_there_is_an_ordinary_error():
         ("", "Space", "write mf.Observable(name, low, high)"),
         ("", "UnbinnedNLL", "write mf.Likelihood(model, data)"),
         ("", "exp", "write np.exp, which takes observables and parameters too"),
+        (
+            "",
+            "hypotest",
+            "write mf.intervals.upper_limit(likelihood, parameter), or mf.intervals.discovery(likelihood, parameter)",
+        ),
         ("plots", "pull", "did you mean mf.plots.pulls?"),
         ("intervals", "UpperLimits", "did you mean mf.intervals.UpperLimit?"),
         ("shapes", "DSCB", "did you mean mf.shapes.DoubleCrystalBall?"),

@@ -39,6 +39,7 @@ def draw(model, events=10, *, seed, level=0.9):
         (lambda: mf.fit(MODEL, [0.5], verbose=1), "fit: has no argument 'verbose'; did you mean 'print_level'?"),
         (lambda: mf.Parameter("a", 1, lower=0), "Parameter: has no argument 'lower'; did you mean 'low'?"),
         (lambda: mf.plot(MODEL, [0.5], nbins=10), "plot: has no argument 'nbins'; did you mean 'bins'?"),
+        (lambda: mf.plot(MODEL, [0.5], figsize=(4, 4)), "plot: has no argument 'figsize'; pass axes of your own figure as ax=, such as plt.subplots(2, 1, figsize=(6, 5))[1]"),
         (lambda: mf.plot(MODEL), "plot: a model needs data; write mf.plot(model, data, values=result), and for the curve alone plt.plot(x, model.pdf(x, values))"),
         (lambda: mf.plot(MODEL, [0.5], band=2), "plot: band must be True or False, got 2"),  # which drew one standard deviation
         (lambda: MODEL.pdf(0.5, slope=1), "pdf: has no argument 'slope'; there are 'data', 'values', 'backend'"),

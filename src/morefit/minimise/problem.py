@@ -180,6 +180,7 @@ def as_likelihood(
         raise FitError(
             f"{what}: takes a model or a likelihood, got {type(model).__name__}"
             + "; the model comes before the data" * isinstance(data, Pdf)
+            + "; write mf.fit(mf.LeastSquares(function, x, y, y_errors)) for points" * callable(model)
         )
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="

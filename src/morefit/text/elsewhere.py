@@ -55,6 +55,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "binning": ("bins",),
     "npoints": ("size",),
     "scan": ("points",),
+    "yscale": ("log",),
+    "logy": ("log",),
+    "logscale": ("log",),
     "poi": ("parameter",),
     "param": ("parameter",),
     "random_state": ("seed",),
@@ -96,6 +99,11 @@ ADVICE = {
     "free": "what is not in fixed= floats",
     "columns": "every column that is needed is an observable, mf.Observable(name, low, high)",
     "branches": "every column that is needed is an observable, mf.Observable(name, low, high)",
+    "xlabel": "the axis has the label of the observable, mf.Observable(name, low, high, label=...)",
+    "ylabel": "the axes of what is returned have it, plot.axes[0].set_ylabel(...)",
+    "title": "the axes of what is returned have it, plot.axes[0].set_title(...)",
+    "figsize": "pass axes of your own figure as ax=, such as plt.subplots(2, 1, figsize=(6, 5))[1]",
+    "cut": "events are chosen by data[data[name] > 1], or in mf.read(path, observables, cut=...)",
     "step": "none is needed, as derivatives are exact",
     "fixed": "what is fixed in best= stays fixed; or fix it in the model, model.replace({'a': mf.Parameter('a', 1.0, fixed=True)})",
 }
@@ -119,6 +127,10 @@ BINNED = "write mf.BinnedLikelihood(model, histogram), or mf.fit(model, histogra
 VARIABLE = "write mf.Observable(name, low, high), or mf.Parameter(name, start, low, high)"
 CONSTRAINT = "write mf.constraint(parameter, value, error)"
 OWN = "write mf.Density(formula, observables), or a class of mf.Pdf"
+WORKSPACE = "write mf.histfactory.read(workspace), which is a likelihood; densities are in mf.shapes"
+INFER = (
+    "write mf.intervals.upper_limit(likelihood, parameter), or mf.intervals.discovery(likelihood, parameter)"
+)
 STORE = "there is none: pickle a likelihood, and write results by to_json(path)"
 # names of other packages, with what does the same here; those that differ by 'Roo' or 'PDF' need no row
 NAMES = {
@@ -169,7 +181,14 @@ NAMES = {
     "toys": "write mf.toy_study(model, toys=1000, events=500, seed=1)",
     "splot": "write mf.sweights(model, data, result)",
     "SPlot": "write mf.sweights(model, data, result)",
-    "Workspace": STORE,
+    "Workspace": WORKSPACE,
+    "pyhf": WORKSPACE,
+    "Model": WORKSPACE,
+    "simplemodels": WORKSPACE,
+    "infer": INFER,
+    "hypotest": INFER,
+    "upperlimit": INFER,
+    "mle": FIT,
     "RooWorkspace": STORE,
     "load": "write mf.FitResult.from_json(path), or mf.read(path, observables) for data",
     "open": "write mf.read(path, observables)",

@@ -9,6 +9,8 @@ from typing import NoReturn
 from morefit.text.elsewhere import NAMES
 from morefit.text.suggest import nearest
 
+CUTOFF = 0.75  # similarity of names, of which there are hundreds
+
 
 def hint_at_name(name: str, places: Mapping[str, str]) -> str:
     """Return what does the same as a name that is not known, or the place of the most similar one; empty if nothing is.
@@ -24,7 +26,7 @@ def hint_at_name(name: str, places: Mapping[str, str]) -> str:
         return f"write np.{name}, which takes observables and parameters too"
     # a class is meant by a capital letter, a function without one
     alike = [one for one in places if one[:1].isupper() == bare[:1].isupper()]
-    near = bare if bare in places else nearest(bare, alike) or nearest(bare, places)
+    near = bare if bare in places else nearest(bare, alike, CUTOFF) or nearest(bare, places, CUTOFF)
     return f"did you mean {places[near]}?" if near else ""
 
 
