@@ -49,7 +49,7 @@ def client_of(workers):
         yield client
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "weight", "cut": "m < 6.9"}], ids=["plain", "selected"])
+@pytest.mark.parametrize("options", [{}, {"weights": "weight", "cut": "m < 6.9"}], ids=["plain", "selected"])
 def test_the_number_of_workers_changes_no_bit(path, options):
     here = mf.Likelihood(MODEL, mf.FileDataset(path, M, **options))
     expected = here.hessian(START), here.gradient(START), here.value(START)

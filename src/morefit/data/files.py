@@ -23,6 +23,7 @@ from morefit.data.report import CutReport, add_reports
 from morefit.data.weights import Weights
 from morefit.errors import BackendError, DataError
 from morefit.model.observable import Ranges
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.workers import DaskClient, explained, on_worker, origin
 
@@ -116,6 +117,7 @@ class FileDataset(Dataset):
     _progress: bool
     _spread: Spread | None  # where workers have the pieces
 
+    @in_sentences
     def __init__(
         self,
         path: Source | Iterable[Source],

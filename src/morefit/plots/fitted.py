@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -48,6 +49,7 @@ from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import name_of, numbers_by_name
 
+OF_WEIGHTS = ("sumw2", "sandwich", "sweights")  # errors that only fits with weights have
 MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one
 MAX_LISTED = 12  # parameters below the legend
 LOOK = Look()
@@ -151,7 +153,10 @@ def plot_any(
             )
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
-        return drawing.plot(model, dataset_of(data, model.observables, weights), observable, values)
+        dataset = dataset_of(data, model.observables, weights)
+        if isinstance(values, FitResult) and values.errors_from in OF_WEIGHTS and not dataset.weighted:
+            warnings.warn("plot: the fit had weights, and these data have none; pass weights=", stacklevel=4)
+        return drawing.plot(model, dataset, observable, values)
     if observable is None and isinstance(data, Observable | str):
         data, observable = None, data
     if data is not None or weights is not None:
