@@ -165,6 +165,7 @@ def test_options_that_make_no_sense_are_refused_in_one_line(arguments, message, 
         (["--plot", "-"], "--plot: needs the name of a file, got '-'"),
         (["--plot", "a.xyz"], "--plot: the name of a file must end in .pdf, .png, .svg, .eps, .jpg, .jpeg, .webp, got 'a.xyz'"),
         (["--plot", "a.png", "--json", "a.png"], "named by two options; each needs its own"),
+        (["--log"], "--log and --bins: change the plot; pass --plot FILE too"),  # did nothing
         (["--seed", "-1"], "seed"),
     ],
 )  # fmt: skip
