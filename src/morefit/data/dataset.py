@@ -74,8 +74,8 @@ class Dataset:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            own = {one: f"data[{one!r}] is its column" for one in vars(self).get("_columns", ())}
-            return no_attribute(self, name, own | elsewhere.DATASET)
+            columns = vars(self).get("_columns", ())
+            return no_attribute(self, name, elsewhere.DATASET, elsewhere.COLUMN_OF, columns)
 
         def __array__(self, *_: object, **named: object) -> Any:
             raise TypeError(f"dataset: is no array; {elsewhere.ARRAY}")

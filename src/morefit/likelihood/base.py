@@ -320,11 +320,9 @@ class Term(ABC):
     def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint | Quantity):
             return self.with_constraints(as_constraints(other))
-        if not isinstance(other, Term):
-            return NotImplemented
-        if {id(part) for part in self.parts} & {id(part) for part in other.parts}:
+        if isinstance(other, Term) and {*map(id, self.parts)} & {*map(id, other.parts)}:
             raise ModelError("likelihood: is in the sum already; its events would count twice")
-        return Term.join([self, other])
+        return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
 
     def __radd__(self, other: object) -> Term:
         """Let ``sum([a, b])`` work, which starts at 0."""

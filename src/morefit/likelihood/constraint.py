@@ -246,14 +246,8 @@ def constraint(
         )
     quantities = listed(QUANTITY, quantity)
     if isinstance(value, Measurement):
-        if kind != "gaussian" or error is not None:
-            raise ModelError(
-                "constraint: a result has its covariance, as a Gaussian; leave error and kind out"
-            )
-        value, error = measured_by(value, quantities)
-    values = [
-        finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
-    ]
+        value, error = measured_by(value, quantities, plain=kind == "gaussian" and error is None)
+    values = finite_values(value)
     if len(values) != len(quantities):
         raise ModelError(
             f"constraint: needs one value for each of {len(quantities)} quantities, got {len(values)}"
@@ -267,6 +261,12 @@ def constraint(
         )
     make = poisson_constraint if kind == "poisson" else lognormal_constraint
     return make(quantities[0], values[0], error)
+
+
+def finite_values(value: ArrayLike) -> list[float]:
+    """Return one number or several as a list."""
+    each = np.atleast_1d(np.asarray(value, object))
+    return [finite_number("constraint: value", one, ModelError) for one in each]
 
 
 def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constraint:

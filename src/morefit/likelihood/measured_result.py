@@ -19,8 +19,12 @@ class Measurement(HasValues, Protocol):
     def covariance_of(self, *parameters: Any) -> Array: ...
 
 
-def measured_by(result: Measurement, parameters: Sequence[object]) -> tuple[list[float], Array]:
-    """Return what a result measured of some parameters: values and their covariance."""
+def measured_by(
+    result: Measurement, parameters: Sequence[object], *, plain: bool
+) -> tuple[list[float], Array]:
+    """Return what a result measured of some parameters: values and their covariance, if nothing else is said of them."""
+    if not plain:
+        raise ModelError("constraint: a result has its covariance, as a Gaussian; leave error and kind out")
     if wrong := [one for one in parameters if not isinstance(one, Parameter)]:
         raise ModelError(f"constraint: a result measures parameters, got {described(wrong[0])}")
     covariance = result.covariance_of(*parameters)  # which refuses what it does not have

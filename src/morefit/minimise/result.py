@@ -149,8 +149,7 @@ class FitResult(Frozen):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            own = {one: f"values[{one!r}] is its value" for one in vars(self).get("names", ())}
-            return no_attribute(self, name, own | elsewhere.RESULT)
+            return no_attribute(self, name, elsewhere.RESULT, elsewhere.VALUE_OF, vars(self).get("names", ()))
 
         def __getitem__(self, name: object) -> NoReturn:
             raise TypeError(f"fit result: has no items, got {name_of(name)!r}; {elsewhere.NUMBERS}")

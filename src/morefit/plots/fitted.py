@@ -112,15 +112,18 @@ def plot(
 
     Example: ``mf.plot(model, data, m, values=result)``
     """
-    switches = {"nested": nested, "band": band, "log": log, "empty_bins": empty_bins, "summed": summed}
-    for name, value in switches.items():
-        if not isinstance(value, bool | np.bool_):
-            raise OptionError(f"plot: {name} must be True or False, got {value!r}")
     drawing = Drawing(
         bins=bins, ranges=ranges, labels=labels, nested=nested, band=band, lower=lower, blind=blind, oversampling=oversampling,
         ax=ax, style=style, backend=backend, look=Look(components, log, empty_bins), box=[box] if isinstance(box, Parameter) else box,
     )  # fmt: skip
     return plot_any(drawing, model, (data, weights), observable, values, chosen=(category, summed))
+
+
+def check_switches(**switches: object) -> None:
+    """Refuse what is not True or False: a number would be read as True."""
+    for name, value in switches.items():
+        if not isinstance(value, bool | np.bool_):
+            raise OptionError(f"plot: {name} must be True or False, got {value!r}")
 
 
 def plot_any(
@@ -132,6 +135,10 @@ def plot_any(
     chosen: tuple[str | int | None, bool],
 ) -> Any:
     """Plot a model over its data and their weights, the chosen categories, or every part of a likelihood over its own."""
+    look = drawing.look
+    check_switches(
+        nested=drawing.nested, band=drawing.band, log=look.log, empty_bins=look.empty_bins, summed=chosen[1]
+    )
     if isinstance(model, Simultaneous):
         from morefit.plots.categories import plot_categories
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -62,12 +62,17 @@ def hint_at_argument(word: str, known: Sequence[str]) -> str:
     return f"did you mean '{meant[0]}'?" if meant else ADVICE.get(word) or suggest(word, known)
 
 
-def no_attribute(thing: object, name: str, hints: Mapping[str, str]) -> Any:
-    """Raise the error of an attribute that a thing does not have, with a hint at what does the same, or the nearest name."""
+def no_attribute(
+    thing: object, name: str, hints: Mapping[str, str], item: str = "", items: Collection[str] = ()
+) -> Any:
+    """Raise the error of an attribute that a thing does not have, with a hint at what does the same, or the nearest name.
+
+    ``item`` is the hint for the names of its ``items``.
+    """
     kind = type(thing)
     if hasattr(kind, name):  # a property that failed, which raises its own error again
         return object.__getattribute__(thing, name)
-    hint = hints.get(name, "")
+    hint = item.format(name) if name in items else hints.get(name, "")
     if not hint and not name.startswith("_"):
         near = nearest(name, (word for word in dir(thing) if not word.startswith("_")))
         hint = f"did you mean '{near}'?" if near else ""

@@ -227,6 +227,7 @@ RESULT = {
     "load": "write mf.FitResult.from_json(path)",
     "plot": PLOT,
 }
+VALUE_OF, COLUMN_OF = "values[{!r}] is its value", "data[{!r}] is its column"
 ARRAY = "data[name] is a column as an array, to_pandas() a table"
 DATASET = {
     "append": "write mf.Dataset.concatenate([a, b])",
