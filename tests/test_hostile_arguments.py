@@ -222,7 +222,7 @@ def test_a_belt_is_not_told_twice_where_it_is():
 
 def test_weights_of_files_are_a_column():
     with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
-        mf.read("nowhere.npz", X, weight=["w"])
+        mf.read("nowhere.npz", X, weights=["w"])
 
 
 def test_habits_of_other_libraries_are_refused_with_the_way_out():

@@ -96,10 +96,36 @@ def test_every_name_of_a_lazy_package_can_be_imported(path):
 
 
 def test_a_name_that_is_not_there_is_an_ordinary_error():
-    with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute 'genrate'$") as caught:
-        _ = mf.genrate
-    assert caught.value.name == "genrate" and caught.value.obj is mf
-    assert not hasattr(mf, "nothing")
+    with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute '__genrate__'$"):
+        _ = mf.__genrate__
+    with pytest.raises(AttributeError, match=r"^module 'morefit' has no attribute 'nothing'$"):
+        _ = mf.nothing  # which is like no other name
+
+
+# these used to be bare errors, as were the rooms'
+@pytest.mark.parametrize(
+    ("room", "name", "hint"),
+    [
+        ("", "genrate", "did you mean mf.generate?"),
+        ("", "Gauss", "did you mean mf.Gaussian?"),
+        ("", "RooChebychev", "did you mean mf.shapes.Chebyshev?"),
+        ("", "Space", "write mf.Observable(name, low, high)"),
+        ("", "UnbinnedNLL", "write mf.Likelihood(model, data)"),
+        ("", "exp", "write np.exp, which takes observables and parameters too"),
+        (
+            "",
+            "hypotest",
+            "write mf.intervals.upper_limit(likelihood, parameter), or mf.intervals.discovery(likelihood, parameter)",
+        ),
+        ("plots", "pull", "did you mean mf.plots.pulls?"),
+        ("intervals", "UpperLimits", "did you mean mf.intervals.UpperLimit?"),
+        ("shapes", "DSCB", "did you mean mf.shapes.DoubleCrystalBall?"),
+    ],
+)
+def test_a_name_of_another_package_or_a_misspelt_one_leads_to_the_right_one(room, name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(getattr(mf, room) if room else mf, name)
+    assert str(caught.value).endswith(f"'{name}'; {hint}")
 
 
 @pytest.mark.parametrize("name", ["shapes.Voigt", "intervals.profile", "shapes.KstarMuMu"])

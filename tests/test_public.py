@@ -41,6 +41,18 @@ def test_wrong_arguments_of_public_functions_are_answered_in_a_sentence():
     ]
     functions = {name: getattr(room, name) for room, names in public for name in names}
     assert [n for n, f in functions.items() if inspect.isfunction(f) and not hasattr(f, "__wrapped__")] == []
+    made = [
+        mf.BinnedLikelihood,
+        mf.Category,
+        mf.Dataset,
+        mf.FileDataset,
+        mf.LeastSquares,
+        mf.Likelihood,
+        mf.Observable,
+        mf.Parameter,
+    ]
+    wrapped = [kind for kind in made if any(hasattr(f, "__wrapped__") for f in (kind.__init__, kind.__new__))]
+    assert wrapped == made
 
 
 @pytest.mark.parametrize("room", ["acceptance", "functions", "histfactory", "intervals", "plots", "shapes"])

@@ -155,6 +155,7 @@ else:
             "morefit.toys.study": ["toy_study"],
         },
         rooms=["shapes", "physics", "functions", "intervals", "plots", "acceptance", "histfactory"],
+        hints="morefit.text.names",
     )  # fmt: skip
 
 __all__ = [

@@ -13,16 +13,27 @@ from typing import Any
 
 
 def import_when_used(
-    package: str, names: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
+    package: str, names: Mapping[str, Iterable[str]], rooms: Iterable[str] = (), *, hints: str = ""
 ) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a package; ``names`` lists by module what is imported from there.
 
-    A name that is not listed, but public in one of the ``rooms``, which are listed, is said to be there.
+    A name that is not listed, but public in one of the ``rooms``, which are listed, is said to be there. For any other one, the
+    module ``hints`` has a function ``hint_at_name``, which is called with it and the places of all public names.
 
     Names listed for the package itself are its own modules. A name must not be that of another module of the package:
     Python would put that module in its place.
     """
     module_of = {name: module for module, group in names.items() for name in group}
+
+    def where_else(name: str) -> str:
+        """Return the room that has a name, or what else may be meant."""
+        public = {room: load(room).__all__ for room in rooms}
+        if there := [room for room, known in public.items() if name in known]:
+            return f"it is {package}.{there[0]}.{name}"
+        # names of the package itself come last, and win
+        places = {one: f"mf.{room}.{one}" for room, known in public.items() for one in known}
+        places |= {one: f"mf.{one}" for one in module_of}
+        return str(import_module(hints).hint_at_name(name, places)) if hints else ""
 
     def load(name: str) -> Any:
         """Import a name, and remember it in the package."""
@@ -31,10 +42,10 @@ def import_when_used(
 
             # Python asks for a module by this before it imports it
             own = name.startswith("_") or find_spec(f"{package}.{name}") is not None
-            there = [room for room in (() if own else rooms) if name in load(room).__all__]
-            hint = f"; it is {package}.{there[0]}.{name}" if there else ""
-            message = f"module '{package}' has no attribute '{name}'{hint}"
-            raise AttributeError(message, name=name, obj=sys.modules[package])
+            hint = "" if own else where_else(name)
+            raise AttributeError(
+                f"module '{package}' has no attribute '{name}'" + (f"; {hint}" if hint else "")
+            )
         place = module_of[name]
         if place == package:
             return import_module(f"{package}.{name}")

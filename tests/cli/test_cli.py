@@ -127,7 +127,7 @@ def test_a_process_fits_and_ends_with_the_code(folder):
     [
         (["fitt"], "argument COMMAND: invalid choice: 'fitt'"),
         (["fit", "model.py"], "the following arguments are required: DATA; see 'morefit fit --help'"),
-        (["fit", "model.py", "a.npz", "--star", "mu=1"], "unrecognized arguments: --star"),
+        (["fit", "model.py", "a.npz", "--star", "mu=1"], "unrecognized arguments: --star mu=1; did you mean '--start'?; see 'morefit fit --help'"),
         (["demo", "--events", "0"], "argument --events: must be a whole number from 1 on, got '0'"),
         (["demo", "--events", "1.5"], "argument --events: must be a whole number from 1 on, got '1.5'"),
         (["demo", "--events", "many"], "argument --events: must be a number, got 'many'"),
@@ -165,6 +165,7 @@ def test_options_that_make_no_sense_are_refused_in_one_line(arguments, message, 
         (["--plot", "-"], "--plot: needs the name of a file, got '-'"),
         (["--plot", "a.xyz"], "--plot: the name of a file must end in .pdf, .png, .svg, .eps, .jpg, .jpeg, .webp, got 'a.xyz'"),
         (["--plot", "a.png", "--json", "a.png"], "named by two options; each needs its own"),
+        (["--log"], "--log and --bins: change the plot; pass --plot FILE too"),  # did nothing
         (["--seed", "-1"], "seed"),
     ],
 )  # fmt: skip

@@ -92,7 +92,7 @@ def test_quiet_shows_nothing(folder, capsys):
 
 def test_several_files_a_cut_and_weights(folder):
     result = fitted(folder, "--cut", "pt > 1 & x < 9", "--weight", "w", "--errors", "sumw2")
-    data = read(cut="pt > 1 & x < 9", weight="w")
+    data = read(cut="pt > 1 & x < 9", weights="w")
     again = mf.fit(load_model("model.py"), data, errors="sumw2")
     assert result.events == len(data)
     assert result.errors_from == "sumw2"

@@ -17,7 +17,7 @@ pyarrow = pytest.importorskip("pyarrow", reason="needs the extra 'io'")
 pytest.importorskip("uproot", reason="needs the extra 'io'")
 
 M = mf.Observable("m", 5.0, 7.0)
-SELECTION = {"cut": "pt > 1", "weight": "weight"}
+SELECTION = {"cut": "pt > 1", "weights": "weight"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def paths(request, tmp_path):
     return names
 
 
-@pytest.mark.parametrize("options", [{}, {"cut": "pt > 1"}, {"weight": "weight"}, SELECTION])
+@pytest.mark.parametrize("options", [{}, {"cut": "pt > 1"}, {"weights": "weight"}, SELECTION])
 def test_the_events_are_those_that_read_selects(paths, options):
     here, there = mf.read(paths, M, **options), mf.FileDataset(paths, M, **options)
     for _ in range(2):
@@ -50,7 +50,7 @@ def test_the_events_are_those_that_read_selects(paths, options):
         assert [len(piece) for piece in pieces] == list(there._kept)
         whole = mf.Dataset.concatenate(pieces)
         assert np.array_equal(whole["m"], here["m"])
-        assert whole.weighted is there.weighted is here.weighted is ("weight" in options)
+        assert whole.weighted is there.weighted is here.weighted is ("weights" in options)
         assert not whole.weighted or np.array_equal(whole.weights, here.weights)
     assert len(there) == len(here)
     assert str(there.report) == str(here.report)
@@ -141,8 +141,8 @@ def test_numbers_that_are_none_are_named_by_file_and_row(tmp_path, name):
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
     rule = f"nan.parquet': column '{name}': 1 of 1000 events are not finite, the first in row 2500; leave them out"
     with pytest.raises(mf.DataError, match=rule):
-        mf.FileDataset(path, M, weight="w")
-    assert len(mf.FileDataset(path, M, weight="w", cut=f"isfinite({name})")) == 2999
+        mf.FileDataset(path, M, weights="w")
+    assert len(mf.FileDataset(path, M, weights="w", cut=f"isfinite({name})")) == 2999
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_numbers_that_are_none_are_named_by_file_and_row(tmp_path, name):
 )  # fmt: skip
 def test_what_needs_all_events_is_refused(paths, call, rule):
     with pytest.raises(mf.DataError, match=rule):
-        call(mf.FileDataset(paths, M, weight="weight"))
+        call(mf.FileDataset(paths, M, weights="weight"))
 
 
 def test_unknown_attributes_are_what_they_are_elsewhere(paths):

@@ -73,7 +73,7 @@ def sample(tmp_path):
 def test_every_bit_comes_back(suffix, numbers, tmp_path):
     dataset = mf.Dataset({"any": numbers, "other": numbers[::-1]}, weights=-numbers)
     dataset.write(tmp_path / f"bits{suffix}")
-    again = mf.read(tmp_path / f"bits{suffix}", ANY, weight="weight")
+    again = mf.read(tmp_path / f"bits{suffix}", ANY, weights="weight")
     assert again["any"].tobytes() == dataset["any"].tobytes()
     assert again.weights.tobytes() == dataset.weights.tobytes()
     assert again.names == ("any",)
@@ -102,7 +102,7 @@ def test_the_tree_and_the_column_of_weights_can_be_named(tmp_path):
     mf.Dataset({"m": [5.5]}, weights=[2.0]).write(path, tree="decays", weight="sw")
     with uproot.open(path) as file:
         assert file["decays"].keys() == ["m", "sw"]
-    assert mf.read(path, M, weight="sw", tree="decays").weights.tolist() == [2.0]
+    assert mf.read(path, M, weights="sw", tree="decays").weights.tolist() == [2.0]
 
 
 def test_weights_do_not_replace_a_column(tmp_path):
@@ -143,7 +143,7 @@ def test_writing_needs_a_folder_and_a_known_ending(tmp_path):
 
 @all_kinds
 def test_cut_ranges_and_weights_work_alike_for_every_kind_of_file(suffix, sample):
-    data = mf.read(sample(suffix), [M, X], cut="pt > 2 & n != 6", weight="w")
+    data = mf.read(sample(suffix), [M, X], cut="pt > 2 & n != 6", weights="w")
     assert data["m"].tolist() == [5.5, 6.0] and data["x"].tolist() == [0.25, -0.375]
     assert data["x"].dtype == np.float64
     assert data.weights.tolist() == [0.5, 2.0]
@@ -172,7 +172,7 @@ def test_only_the_columns_needed_are_read(suffix, sample, monkeypatch):
             yield replace(inside, chunks=lambda names: asked.append(tuple(names)) or inside.chunks(names))
 
     monkeypatch.setattr(reading, "open_table", listening)
-    mf.read(sample(suffix), M, cut="n > 2", weight="w")
+    mf.read(sample(suffix), M, cut="n > 2", weights="w")
     assert asked == [("m", "w", "n")]
 
 
@@ -212,12 +212,12 @@ def test_a_function_is_given_the_columns_its_arguments_name(sample):
 
 def test_events_that_are_not_numbers_can_be_cut_away(tmp_path):
     path = write(tmp_path / "nan.parquet", {"m": [5.5, np.nan, 6.5], "w": [1.0, 1.0, np.inf]})
-    assert mf.read(path, M, cut="isfinite(m) & isfinite(w)", weight="w")["m"].tolist() == [5.5]
+    assert mf.read(path, M, cut="isfinite(m) & isfinite(w)", weights="w")["m"].tolist() == [5.5]
 
 
 def test_the_weight_of_an_event_that_is_left_out_does_not_matter(tmp_path):
     path = write(tmp_path / "nan.parquet", {"m": [5.5, 9.0], "w": [1.0, np.nan]})
-    assert mf.read(path, M, weight="w").weights.tolist() == [1.0]
+    assert mf.read(path, M, weights="w").weights.tolist() == [1.0]
 
 
 def test_a_cut_may_leave_nothing(sample):
@@ -305,9 +305,9 @@ def test_every_file_without_a_column_is_named_before_any_is_read(sample, tmp_pat
 
 def test_a_missing_weight_gets_a_suggestion(sample):
     with pytest.raises(mf.DataError, match=r"no column 'W', did you mean 'w'[?]"):
-        mf.read(sample(".root"), M, weight="W")
+        mf.read(sample(".root"), M, weights="W")
     with pytest.raises(mf.DataError, match="weights: column 'm' is an observable; name another column"):
-        mf.read(sample(".root"), M, weight="m")
+        mf.read(sample(".root"), M, weights="m")
 
 
 @pytest.mark.parametrize("suffix", [".root", ".parquet"])
@@ -356,7 +356,7 @@ def test_a_column_of_text_is_refused(suffix, tmp_path):
 def test_numbers_that_are_none_are_refused_with_the_way_out(suffix, tmp_path):
     path = write(tmp_path / f"nan{suffix}", {"m": [5.5, np.nan, np.inf], "w": [np.nan, 1.0, 1.0]})
     with pytest.raises(mf.DataError, match=r"""nan.*': column 'm': 2 of 3 events are not finite, the first in row 1; column 'w': 1 of 3 events are not finite, the first in row 0; leave them out with cut="isfinite\(m\) & isfinite\(w\)"$"""):  # fmt: skip
-        mf.read(path, M, weight="w")
+        mf.read(path, M, weights="w")
 
 
 def test_missing_numbers_are_no_numbers(tmp_path):

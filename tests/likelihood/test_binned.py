@@ -440,7 +440,7 @@ REFUSED = {
     "counts that are no number": (([1, np.nan], [0, 5, 10]), r"1 of 2 bins are not finite; leave them out"),
     "negative counts": (
         ([1, -1], [0, 5, 10]),
-        r"not integer counts, so variances are required; pass variances=",
+        r"contents are negative, such as -1, so variances are required; pass variances=",
     ),
     "fractional counts": (
         ([1.5, 1], [0, 5, 10]),

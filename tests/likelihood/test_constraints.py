@@ -99,7 +99,7 @@ def test_issue_a_constraint_that_is_passed_twice_counts_once():
     twice = mf.Likelihood(MODEL, DATA, constraints=[known, known])
     assert twice.value([0.5, 1.3]) == once.value([0.5, 1.3])
     assert mf.fit(once, constraints=[known]).values == mf.fit(once).values
-    assert mf.fit(once + once, constraints=known).values == mf.fit(once + once).values
+    assert mf.fit(once + twice, constraints=known).values == mf.fit(once + twice).values
 
 
 def test_other_measured_values_need_no_other_kernel():

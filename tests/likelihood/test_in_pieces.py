@@ -50,7 +50,7 @@ def close(found, expected):
 @pytest.mark.parametrize("name", ["cpu", "two-threads", "reference"])
 @pytest.mark.parametrize(
     ("model", "options"),
-    [(MODEL, {}), (YIELDS, {"cut": "pt > 1", "weight": "weight"})],
+    [(MODEL, {}), (YIELDS, {"cut": "pt > 1", "weights": "weight"})],
     ids=["fractions", "yields of selected events"],
 )
 def test_values_and_derivatives_are_those_in_memory(name, options, model, path):
@@ -69,7 +69,7 @@ def test_values_and_derivatives_are_those_in_memory(name, options, model, path):
 
 
 def test_pieces_are_summed_by_opencl(path):
-    options = {"cut": "pt > 1", "weight": "weight"}
+    options = {"cut": "pt > 1", "weights": "weight"}
     here = mf.Likelihood(YIELDS, mf.read(path, M, **options))
     nll = mf.Likelihood(YIELDS, mf.FileDataset(path, M, **options), backend=there(COMPILED["opencl"]))
     x = [p.start for p in here.parameters]
@@ -87,7 +87,7 @@ def test_the_size_of_pieces_changes_roundings_only(size, path, monkeypatch):
     assert value == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
+@pytest.mark.parametrize("options", [{}, {"weights": "weight"}], ids=["plain", "weighted"])
 def test_a_fit_takes_few_passes_and_ends_where_it_does_in_memory(options, path):
     expected = mf.fit(YIELDS, mf.read(path, M, **options))
     found = mf.fit(YIELDS, mf.FileDataset(path, M, **options))
@@ -251,7 +251,7 @@ def test_what_needs_all_events_is_refused_in_a_sentence(call, rule, path):
 
 def test_a_plot_counts_in_one_pass(path):
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra 'plot'")
-    data, here = mf.FileDataset(path, M, weight="weight"), mf.read(path, M, weight="weight")
+    data, here = mf.FileDataset(path, M, weights="weight"), mf.read(path, M, weights="weight")
     found = mf.plots.project(MODEL, data, M, bins=20)
     expected = mf.plots.project(MODEL, here, M, bins=20)
     np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-13)

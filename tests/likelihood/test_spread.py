@@ -49,7 +49,7 @@ def client_of(workers):
         yield client
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "weight", "cut": "m < 6.9"}], ids=["plain", "selected"])
+@pytest.mark.parametrize("options", [{}, {"weights": "weight", "cut": "m < 6.9"}], ids=["plain", "selected"])
 def test_the_number_of_workers_changes_no_bit(path, options):
     here = mf.Likelihood(MODEL, mf.FileDataset(path, M, **options))
     expected = here.hessian(START), here.gradient(START), here.value(START)
@@ -65,13 +65,13 @@ def test_the_number_of_workers_changes_no_bit(path, options):
 
 def test_a_fit_in_ranges_on_workers_has_the_bits_of_one_here(path):
     options = {"ranges": {"m": [(5.0, 6.0), (6.5, 7.0)]}}
-    expected = mf.fit(MODEL, mf.FileDataset(path, M, weight="weight"), **options)
+    expected = mf.fit(MODEL, mf.FileDataset(path, M, weights="weight"), **options)
     with client_of(2) as client:
-        found = mf.fit(MODEL, mf.FileDataset(path, M, weight="weight", executor=client), **options)
+        found = mf.fit(MODEL, mf.FileDataset(path, M, weights="weight", executor=client), **options)
     assert found.valid
     assert dict(found.values) == dict(expected.values)
     assert dict(found.errors) == dict(expected.errors)
-    in_memory = mf.fit(MODEL, mf.read(path, M, weight="weight"), **options)
+    in_memory = mf.fit(MODEL, mf.read(path, M, weights="weight"), **options)
     assert found.errors["mu"] == pytest.approx(in_memory.errors["mu"], rel=EXACT_FIT_ERRORS)
 
 

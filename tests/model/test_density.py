@@ -140,7 +140,7 @@ def test_density_of_zero_is_refused():
         ),
         (
             lambda a: mf.Exponential(X, rate=1.0, given=[X]),
-            "density 'Exponential': has no argument 'rate'; there are 'x', 'slope'",
+            "density 'Exponential': has no argument 'rate'; did you mean 'slope'",
         ),
     ],
 )

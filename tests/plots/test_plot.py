@@ -579,3 +579,17 @@ def test_pulls_use_the_label_of_their_parameter():
         (mf.Parameter("mu", 0.0), LABELS, f"pull of {LABELS['mu']}"),
     ):
         assert mf.plots.pulls(study, parameter, labels=labels).axes[0].get_xlabel() == text
+
+
+def test_weights_that_were_left_out_are_missed():
+    # this used to draw the events as they are below a model with the sum of their weights
+    slope, total = mf.Parameter("slope", -1.0, -5.0, 5.0), mf.Parameter("total", 10.0, 0.0, 100.0)
+    x = mf.Observable("x", 0.0, 1.0)
+    model, data = mf.Sum([mf.Exponential(x, slope)], yields=[total]), {"x": [0.1, 0.4, 0.8]}
+    result = mf.fit(model, data, weights=[2.0, 3.0, 2.0])
+    with pytest.warns(UserWarning, match="the fit had weights, and these data have none; pass weights="):
+        mf.plot(model, data, values=result)
+    plotted = mf.plot(model, data, values=result, weights=[2.0, 3.0, 2.0])
+    off = plotted.numbers.counts.sum() - plotted.numbers.expected.sum()
+    assert abs(off) < 0.01 * result.errors["total"]
+    plt.close("all")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from morefit.text.arguments import nearest, suggest
+from morefit.text.suggest import nearest, suggest
 
 KNOWN = ["mu", "sigma", "fsig", "Alpha"]
 

@@ -126,9 +126,15 @@ def test_rf608_fitresultaspdf_a_result_is_a_measurement_of_another_fit():
     )
     assert np.corrcoef(drawn.T)[1, 2] == pytest.approx(result.correlation_of("sigma_g2", "frac"), abs=0.02)
     parameters = {p.name: p for p in first.parameters}
-    known = mf.constraint(
-        [parameters[n] for n in names], [result.values[n] for n in names], result.covariance_of(*names)
-    )
+    known = mf.constraint([parameters[n] for n in names], result)
+    by_hand = [result.values[n] for n in names], result.covariance_of(*names)
+    assert repr(known) == repr(mf.constraint([parameters[n] for n in names], *by_hand))
+    with pytest.raises(
+        mf.ModelError, match="a result has its covariance, as a Gaussian; leave error and kind out"
+    ):
+        mf.constraint(parameters["mean"], result, 0.1)
+    with pytest.raises(mf.ModelError, match="a result measures parameters, got expression '2\\*mean'"):
+        mf.constraint(2 * parameters["mean"], result)
     both = mf.fit(first + second)
     assert mf.fit(second.model, second.data, constraints=known).values["mean"] == pytest.approx(
         both.values["mean"], abs=0.1 * both.errors["mean"]

@@ -21,6 +21,7 @@ from morefit.cli.printing import prepare_streams, silence
 from morefit.cli.toys import TOYS
 from morefit.records.output import reason
 from morefit.text.progress import tell
+from morefit.text.suggest import nearest
 
 COMMANDS = (DEMO, FIT, TOYS, FELDMAN, EXPLAIN, DEVICES)
 MAY_BE_NEGATIVE = ("--values",)  # argparse takes "-1:1:5" behind it for an option
@@ -53,12 +54,29 @@ def call(arguments: list[str]) -> int:
     if not arguments:
         parser.print_help(sys.stderr)
         return BAD_INPUT
-    options = parser.parse_args(join_negative(arguments), Namespace(arguments=arguments, reader_gone=False))
+    options, unknown = parser.parse_known_args(
+        join_negative(arguments), Namespace(arguments=arguments, reader_gone=False)
+    )
+    if unknown:
+        refuse(options.command, unknown)
     return run(options)
+
+
+def refuse(command: Parser, unknown: Sequence[str]) -> NoReturn:
+    """Report arguments that a command does not have, with the option that is meant."""
+    wrong = next((word.partition("=")[0] for word in unknown if word.startswith("--")), "")
+    near = nearest(wrong, command.options) if wrong else None
+    hint = f"; did you mean '{near}'?" if near else ""
+    command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 class Parser(ArgumentParser):
     """Reports an error in one line, without a list of all options."""
+
+    @property
+    def options(self) -> list[str]:
+        """The options, by their long names."""
+        return [word for word in self._option_string_actions if word.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"morefit: error: {message}; see '{self.prog} --help'\n")
@@ -79,7 +97,7 @@ def make_parser() -> Parser:
         )  # fmt: skip
         command.add_options(sub)
         add_behaviour(sub)
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(run=command.run, command=sub)
     return parser
 
 

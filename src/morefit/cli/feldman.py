@@ -31,7 +31,7 @@ from morefit.errors import FitError
 from morefit.intervals.feldman_cousins import footline, table
 from morefit.intervals.feldman_cousins import headline as first_lines
 from morefit.minimise.conditional import span
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -28,7 +28,7 @@ STANDARD_OUTPUT = "-"
 
 
 def check_targets(options: Namespace) -> None:
-    """Refuse files that cannot be written, before anything else is done."""
+    """Refuse files that cannot be written, and options of a plot without one, before anything else is done."""
     targets = {
         f"--{name}": path
         for name in ("json", "plot", "report", "save", "draw")
@@ -39,6 +39,8 @@ def check_targets(options: Namespace) -> None:
         for option, path in targets.items()
         if (problem := problem_with(Path(path).expanduser(), option))
     ]
+    if "--plot" not in targets and any(vars(options).get(name) for name in ("log", "bins")):
+        problems.append("--log and --bins: change the plot; pass --plot FILE too")
     paths = [Path(path).expanduser().absolute() for path in targets.values()]
     problems += [
         f"file '{path}': named by two options; each needs its own" for path in dict.fromkeys(paths) if paths.count(path) > 1

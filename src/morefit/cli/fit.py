@@ -112,7 +112,7 @@ def run(options: Namespace) -> int:
 def read_data(options: Namespace, console: Console, model: mf.Pdf) -> mf.Dataset:
     """Read the files, and report what was left out."""
     data = mf.read(
-        options.data, model.observables, cut=options.cut, weight=options.weight, tree=options.tree,
+        options.data, model.observables, cut=options.cut, weights=options.weight, tree=options.tree,
         progress=not options.quiet,
     )  # fmt: skip
     say(console, f"data: {data.report}", MINOR)

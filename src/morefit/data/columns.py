@@ -17,7 +17,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.model.region import Range, check_order, listed_ranges
 from morefit.resources import LARGE, on_all_cores, padded
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.data.io.table import Ranged
@@ -109,9 +109,13 @@ def is_ranged(thing: object) -> TypeGuard[Ranged]:
 
 def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
     """Return observables as a list, or raise an error for one without a name or range, or given twice."""
-    several = isinstance(observables, Iterable) and not is_ranged(observables)
+    several = isinstance(observables, Iterable) and not (
+        is_ranged(observables) or isinstance(observables, str)
+    )
     ranges = list(observables) if several else [cast("Ranged", observables)]  # type: ignore[arg-type]
-    raise_if([f"an observable needs a name and a range, got {o!r}" for o in ranges if not is_ranged(o)])
+    wrong = [o for o in ranges if not is_ranged(o)]
+    advice = f"; write mf.Observable({wrong[0]!r}, low, high)" if wrong and isinstance(wrong[0], str) else ""
+    raise_if([f"an observable needs a name and a range, got {o!r}{advice}" for o in wrong[:1]])
     names = [o.name for o in ranges]
     raise_if([f"observable '{name}': given twice" for name in dict.fromkeys(names) if names.count(name) > 1])
     raise_if([] if ranges else ["needs at least one observable, got none"])

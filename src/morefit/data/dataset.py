@@ -31,7 +31,9 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text import elsewhere
+from morefit.text.arguments import in_sentences, no_attribute
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.data.io.histogram import Bins
@@ -68,6 +70,15 @@ class Dataset:
 
     __iter__: ClassVar[None] = None
     in_memory: ClassVar[bool] = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            columns = vars(self).get("_columns", ())
+            return no_attribute(self, name, elsewhere.DATASET, elsewhere.COLUMN_OF, columns)
+
+        def __array__(self, *_: object, **named: object) -> Any:
+            raise TypeError(f"dataset: is no array; {elsewhere.ARRAY}")
 
     @in_sentences
     def __init__(
@@ -107,6 +118,7 @@ class Dataset:
         )
 
     @classmethod
+    @in_sentences
     def cut(
         cls,
         source: object,

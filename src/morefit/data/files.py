@@ -22,6 +22,7 @@ from morefit.data.report import CutReport, add_reports
 from morefit.data.weights import Weights
 from morefit.errors import BackendError, DataError
 from morefit.model.observable import Ranges
+from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.workers import DaskClient, explained, on_worker, origin
 
@@ -115,18 +116,19 @@ class FileDataset(Dataset):
     _progress: bool
     _spread: Spread | None  # where workers have the pieces
 
+    @in_sentences
     def __init__(
         self,
         path: Source | Iterable[Source],
         observables: Ranged | Iterable[Ranged],
         *,
         cut: str | Callable[..., Any] | None = None,
-        weight: str | None = None,
+        weights: str | None = None,
         tree: str | None = None,
         executor: DaskClient | None = None,
         progress: bool = True,
     ) -> None:
-        wanted = wanted_of(observables, cut, weight)
+        wanted = wanted_of(observables, cut, weights)
         raise_if(
             [
                 f"category '{o.name}': data that stay in files cannot have labels; select each label with cut="
@@ -217,7 +219,7 @@ class FileDataset(Dataset):
         """Return the dataset itself if it has the observables, and all events lie in their ranges."""
         low, high = self._summary.low, self._summary.high
         if weights is not None:
-            raise_if(["weights: must be a column of the files; name it with mf.FileDataset(..., weight=)"])
+            raise_if(["weights: must be a column of the files; name it with mf.FileDataset(..., weights=)"])
         raise_if(
             [
                 f"observable '{o.name}': missing; {suggest_column(o.name, self.names)}"

@@ -43,6 +43,11 @@ class Category:
         check_name("category", name)
         if other not in ("error", "drop"):
             raise ModelError(f"category '{name}': other must be 'error' or 'drop', got {other!r}")
+        if isinstance(labels, Mapping | set | frozenset):
+            advice = "; numbers in a column are labels themselves, as in [-1, 1]" * isinstance(
+                labels, Mapping
+            )
+            raise ModelError(f"category '{name}': labels must be a list, got {labels!r}{advice}")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "labels", check_labels(name, labels))
         object.__setattr__(self, "other", other)

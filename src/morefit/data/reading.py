@@ -67,7 +67,7 @@ def read(
     observables: Ranged | Iterable[Ranged],
     *,
     cut: str | Callable[..., Any] | None = None,
-    weight: str | None = None,
+    weights: str | None = None,
     tree: str | None = None,
     progress: bool = True,
 ) -> Dataset:
@@ -79,12 +79,12 @@ def read(
     observables : columns of the dataset, each named as its column in the file
     cut : condition on any columns, as a text ("pt > 2 & abs(eta) < 2.5") or as a function whose arguments are named
         as columns (lambda pt, eta: ...); None keeps all events
-    weight : the column of the weights; None for none
+    weights : the column of the weights; None for none
     tree : the tree of a ROOT file; None where there is only one
 
     The dataset's ``report`` has the numbers of events that were left out, file by file.
     """
-    wanted = wanted_of(observables, cut, weight)
+    wanted = wanted_of(observables, cut, weights)
     files = find_files(path)
     check_tree(files, tree)
     check_names(files, wanted, tree)

@@ -133,6 +133,12 @@ def refuse(source: object) -> None:
     kind = type(source).__name__
     if is_histogram(source) or isinstance(source, RootHistogram):
         raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")
+    if isinstance(source, tuple) and len(source) == 2 and is_numpy_histogram(source[::-1]):
+        raise DataError("a histogram is (counts, edges), got the edges first")
+    if isinstance(source, list | tuple) and source and isinstance(source[0], Mapping | Frame):
+        raise DataError(
+            f"got {len(source)} tables; join them, as mf.Dataset.concatenate does, or fit each with mf.fit_many(model, tables)"
+        )
     if isinstance(source, Query):
         raise DataError(f"got a query of type {kind} that has not been run; pass what its collect() returns")
     if isinstance(source, Iterator | Set):

@@ -252,8 +252,11 @@ def to_expr(value: Operand) -> Expr:
             " formulas, and its square as re**2 + im**2"
         )
     if expr is None:
+        formula = "; write the formula itself, as in np.exp(-a * x)" * (
+            isinstance(value, str) or callable(value)
+        )
         raise ModelError(
-            f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}"
+            f"expression: takes numbers, observables, parameters and expressions, got {type(value).__name__}{formula}"
         )
     return expr
 

@@ -11,7 +11,7 @@ import numpy as np
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.histfactory.workspace import entry, listed, numbers, text
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import as_number
 
 LOWEST = 1e-10  # of parameters that multiply bins, as in pyhf

@@ -16,7 +16,7 @@ from morefit.likelihood import Constraint
 from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.constraint import GaussianConstraint
 from morefit.model import Parameter
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 LOWEST = 1e-10  # of parameters that multiply bins with a constraint, as in pyhf
 CONFIGURABLE = ("inits", "bounds", "auxdata", "factors", "sigmas", "fixed")

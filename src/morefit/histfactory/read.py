@@ -29,7 +29,8 @@ from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryMod
 from morefit.likelihood.table import COUNT
 from morefit.resources import check_memory
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
+from morefit.text.suggest import suggest
 
 CODES = {"normsys": ("code4", "code1"), "histosys": ("code4p", "code0")}
 

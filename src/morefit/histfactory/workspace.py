@@ -12,7 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import as_number
 
 PER_BIN = ("shapefactor", "shapesys", "staterror")  # modifiers with a parameter for each bin
@@ -54,7 +54,11 @@ def without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def entry(what: str, parent: Any, key: str) -> Any:
     """Return an entry that must be there."""
     if not isinstance(parent, Mapping) or key not in parent:
-        raise DataError(f"{what}: needs '{key}', got {parent!r:.60}")
+        model = (
+            key in ("observations", "measurements") and isinstance(parent, Mapping) and "channels" in parent
+        )
+        advice = "; to its channels belong observations and measurements, as in pyhf.Workspace" * model
+        raise DataError(f"{what}: needs '{key}', got {parent!r:.60}{advice}")
     return parent[key]
 
 

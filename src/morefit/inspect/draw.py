@@ -23,7 +23,8 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import bind, normalise
 from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
+from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 Stage = Literal["before", "after"]

@@ -20,7 +20,7 @@ from morefit.interop.hepstats_parts import Data, Model, Parameter, parameter_cla
 from morefit.likelihood import Term
 from morefit.likelihood.table import TableLikelihood
 from morefit.minimise import FitResult, fit
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 TOLERANCE = 1e-3  # of fits: test statistics are differences of their minima
 

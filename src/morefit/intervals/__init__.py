@@ -1,5 +1,7 @@
 """Intervals, limits and tests: profiles, contours, the bootstrap, constructions with toys, discoveries, goodness of fit."""
 
+from typing import TYPE_CHECKING
+
 from morefit.intervals.asimov import asimov
 from morefit.intervals.bootstrap import Bootstrap, bootstrap
 from morefit.intervals.contour import Contour, contour
@@ -15,6 +17,7 @@ from morefit.intervals.look_elsewhere import LookElsewhere, look_elsewhere
 from morefit.intervals.neyman import NeymanBelt, neyman_belt
 from morefit.intervals.profile import Profile, profile
 from morefit.intervals.upper_limit import upper_limit
+from morefit.text.names import refuse_names
 
 __all__ = [
     "Bootstrap", "Contour", "Discovery", "FeldmanCousins", "GoodnessOfFit", "Impacts", "Interval", "LikelihoodRatio", "LookElsewhere", "NeymanBelt",
@@ -25,3 +28,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # where it would hide what is misspelt
+    __getattr__ = refuse_names(__name__)

@@ -32,8 +32,9 @@ from morefit.records.fields import floats, words
 from morefit.records.results import Layout, SavedResult
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.task import likelihood_facts
 from morefit.validate import check_level, name_of, whole_number

@@ -27,7 +27,8 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
+from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
 from morefit.toys.batch import GOAL

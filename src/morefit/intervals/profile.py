@@ -210,6 +210,8 @@ def chosen_points(
     if points is not None:
         if bounds is not None:
             raise OptionError("profile: takes points or bounds, not both")
+        if isinstance(points, int | float | np.number):
+            raise OptionError(f"profile: points must be a list of values, got {points!r}; size= is how many")
         return number_list("profile: points", points)
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))

@@ -319,6 +319,8 @@ class Term(ABC):
     def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint | Quantity):
             return self.with_constraints(as_constraints(other))
+        if isinstance(other, Term) and {*map(id, self.parts)} & {*map(id, other.parts)}:
+            raise ModelError("likelihood: is in the sum already; its events would count twice")
         return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
 
     def __radd__(self, other: object) -> Term:

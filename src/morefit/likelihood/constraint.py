@@ -15,6 +15,7 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
+from morefit.likelihood.measured_result import Measurement, measured_by
 from morefit.likelihood.measured_values import expected_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
@@ -205,7 +206,7 @@ class FormulaConstraint(Constraint):
 @in_sentences
 def constraint(
     quantity: Operand | Sequence[Operand],
-    value: ArrayLike | None = None,
+    value: ArrayLike | Measurement | None = None,
     error: ArrayLike | None = None,
     *,
     kind: Kind = "gaussian",
@@ -218,7 +219,7 @@ def constraint(
     ----------
     quantity : what was measured: a parameter or an expression of parameters, or a list of them; or, without a value,
         a formula to add to minus the log likelihood as it is.
-    value : what was found; one number for each quantity.
+    value : what was found; one number for each quantity, or the result of another fit that measured these parameters.
     error : its standard deviation, or the covariance matrix of several.
     kind : "gaussian"; "lognormal", the logarithm having the Gaussian error ln(1 + error / value); "poisson", the value
         being a count whose mean is the quantity.
@@ -245,9 +246,9 @@ def constraint(
             f"constraint: quantity must be a parameter or a formula, not a name, got {quantity!r}; pass the parameter"
         )
     quantities = listed(QUANTITY, quantity)
-    values = [
-        finite_number("constraint: value", v, ModelError) for v in np.atleast_1d(np.asarray(value, object))
-    ]
+    if isinstance(value, Measurement):
+        value, error = measured_by(value, quantities, plain=kind == "gaussian" and error is None)
+    values = finite_values(value)
     if len(values) != len(quantities):
         raise ModelError(
             f"constraint: needs one value for each of {len(quantities)} quantities, got {len(values)}"
@@ -261,6 +262,12 @@ def constraint(
         )
     make = poisson_constraint if kind == "poisson" else lognormal_constraint
     return make(quantities[0], values[0], error)
+
+
+def finite_values(value: ArrayLike) -> list[float]:
+    """Return one number or several as a list."""
+    each = np.atleast_1d(np.asarray(value, object))
+    return [finite_number("constraint: value", one, ModelError) for one in each]
 
 
 def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constraint:

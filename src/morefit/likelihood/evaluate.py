@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +29,7 @@ from morefit.rewrite.derive import derivatives
 from morefit.sampling.generate import all_values
 from morefit.targets.base import Backend, Events
 from morefit.targets.choose import choose_backend
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import name_of, whole_number
 
 LARGEST = sys.float_info.max
@@ -197,9 +198,29 @@ def read_columns(model: Pdf, data: object) -> tuple[dict[str, Array], tuple[int,
         if not np.isfinite(numbers).all():
             raise DataError(f"observable '{o.name}': values must be finite, got {data!r}")
         return {o.name: numbers.ravel()}, numbers.shape
+    rows, shape = flattened(model, data)
     open_ranges = [Observable(o.name, -LARGEST, LARGEST) for o in model.observables]
-    dataset = Dataset(data, open_ranges)
-    return dataset.columns, (len(dataset),)
+    dataset = Dataset(rows, open_ranges)
+    return dataset.columns, (len(dataset),) if shape is None else shape
+
+
+def flattened(model: Pdf, data: object) -> tuple[object, tuple[int, ...] | None]:
+    """Return numbers and grids by name as columns, with the shape that they have together; None for columns, which they are."""
+    if not isinstance(data, Mapping):
+        return data, None
+    grids: dict[str, Any] = {o.name: data.get(o.name) for o in model.observables}
+    if any(not isinstance(g, int | float | np.number | np.ndarray) for g in grids.values()):
+        return data, None
+    if all(np.ndim(g) == 1 for g in grids.values()):
+        return data, None
+    try:
+        each = np.broadcast_arrays(*grids.values())
+    except ValueError:
+        shapes = ", ".join(f"{np.shape(g)} of '{name}'" for name, g in grids.items())
+        raise DataError(
+            f"model: observables must have one shape, or shapes that broadcast, got {shapes}"
+        ) from None
+    return {name: g.ravel() for name, g in zip(grids, each, strict=True)}, each[0].shape
 
 
 def as_numbers(o: Observable, values: object) -> Array:

@@ -56,7 +56,8 @@ class LeastSquares(TableLikelihood):
         columns = {name: numbers("x", each, rows) for name, each in by_observable("x", x, names)}
         columns[Y.name] = measured
         if (y_errors is None) == (covariance is None):
-            raise DataError("least squares: takes y_errors, or their covariance, and not both")
+            got = "both" if covariance is not None else "none"
+            raise DataError(f"least squares: takes y_errors, or their covariance, and not both, got {got}")
         if covariance is not None:
             if x_errors is not None:
                 raise DataError("least squares: x_errors cannot be combined with a covariance; give y_errors")

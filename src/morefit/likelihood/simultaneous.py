@@ -28,7 +28,8 @@ from morefit.model.region import YieldsIn
 from morefit.rewrite.precompute import Precompute
 from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
+from morefit.text.suggest import suggest
 from morefit.validate import whole_number
 
 
@@ -52,8 +53,8 @@ class Simultaneous:
             raise ModelError(
                 f"simultaneous: needs models by label, as in {{'2016': model}}, got {named!r:.60}"
             )
-        own = category if isinstance(category, Category) else Category(category, models)
-        labels = Category(own.name, models).labels
+        own = category if isinstance(category, Category) else Category(category, list(models))
+        labels = Category(own.name, list(models)).labels
         if set(own.labels) != set(labels):
             raise ModelError(
                 f"simultaneous: the category '{own.name}' must have the labels of the models, {shown(labels)}, got"

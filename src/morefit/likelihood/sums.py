@@ -19,7 +19,7 @@ from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
 from morefit.pipeline import Compiled, Settings, compile_sums
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood

@@ -364,7 +364,10 @@ def likelihood_of(
             model, data, weights=weights, constraints=constraints, ranges=ranges, backend=backend, **of_events
         )
     if weights is not None or ranges is not None:
-        raise DataError("dataset: a histogram has its variances and its bins; give no weights and no ranges")
+        raise DataError(
+            "dataset: a histogram has its variances and its bins; give no weights and no ranges, but the bins of a range, such as"
+            " (counts[:20], edges[:21]), or one likelihood for each: mf.BinnedLikelihood(model, a) + mf.BinnedLikelihood(model, b)"
+        )
     from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
 
     return BinnedLikelihood(model, data, constraints=constraints, backend=backend)

@@ -14,8 +14,9 @@ from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.validate import as_number, name_of
 

@@ -20,8 +20,8 @@ from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, F
 from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
-from morefit.text.arguments import suggest
 from morefit.text.progress import Bar
+from morefit.text.suggest import suggest
 from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
@@ -106,7 +106,10 @@ def check_floating(what: str, best: FitResult, *names: str) -> None:
 def check_points(what: str, best: FitResult, name: str, points: Array) -> None:
     low, high = best.limits[name]
     if points.ndim != 1 or not len(points) or not np.all((points >= low) & (points <= high)):
-        got = f"{points.min():.6g} to {points.max():.6g}" if points.size else "none"
+        ends = (
+            dict.fromkeys(f"{end:.6g}" for end in (points.min(), points.max())) if points.size else ["none"]
+        )
+        got = " to ".join(ends)
         raise FitError(f"{what}: values of '{name}' must be a list of numbers in [{low}, {high}], got {got}")
 
 

@@ -18,8 +18,8 @@ from morefit.model.arguments import listing
 from morefit.model.parameter import Parameter, blinded_in, check_blinding, phrase_digest, unblinded_value
 from morefit.records.fields import floats, matrix, words
 from morefit.rewrite.derive import derivatives
-from morefit.text.arguments import suggest
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.validate import name_of
 

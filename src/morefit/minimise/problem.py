@@ -30,7 +30,7 @@ from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
 from morefit.targets.base import Backend
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import by_name, finite_number, name_of
 
 WORDS = {1: "derivative", 2: "second derivative"}
@@ -177,7 +177,11 @@ def as_likelihood(
         extra = as_constraints(constraints)
         return model.with_constraints(extra) if extra else model
     if not isinstance(model, Pdf | Simultaneous):
-        raise FitError(f"{what}: takes a model or a likelihood, got {type(model).__name__}")
+        raise FitError(
+            f"{what}: takes a model or a likelihood, got {type(model).__name__}"
+            + "; the model comes before the data" * isinstance(data, Pdf)
+            + "; write mf.fit(mf.LeastSquares(function, x, y, y_errors)) for points" * callable(model)
+        )
     if data is None:
         advice = "call fit(model, data)" if what == "fit" else "pass mf.Likelihood(model, data), or data="
         raise FitError(f"{what}: a model needs data; {advice}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from morefit.records.fields import (
     texts,
     words,
 )
-from morefit.text.arguments import RESULT, no_attribute, suggest
+from morefit.text import elsewhere
+from morefit.text.arguments import no_attribute
+from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 if TYPE_CHECKING:
@@ -147,7 +149,10 @@ class FitResult(Frozen):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return no_attribute(self, name, RESULT)
+            return no_attribute(self, name, elsewhere.RESULT, elsewhere.VALUE_OF, vars(self).get("names", ()))
+
+        def __getitem__(self, name: object) -> NoReturn:
+            raise TypeError(f"fit result: has no items, got {name_of(name)!r}; {elsewhere.NUMBERS}")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,8 +22,9 @@ from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
+from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 
 SAME_NLL = 1e-3  # absolute, and

@@ -14,7 +14,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, Quantity, as_double, evaluate, symbols, to_expr, to_text, truth
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter, blinded_in
-from morefit.text.arguments import suggest
+from morefit.text.arguments import hint_at_argument
 
 ANY_ARGUMENTS = CO_VARARGS | CO_VARKEYWORDS
 
@@ -28,6 +28,9 @@ class Allowed:
     rule: str
     holds: Callable[[float], bool]
     many: int = 0  # 1 for a list of them, 2 for a list of rows; stored as tuples of expressions
+    terms: bool = (
+        False  # whether they are those of a series, where one number alone may be meant as its order
+    )
 
 
 ANY = Allowed("finite", isfinite)
@@ -44,6 +47,7 @@ Share = Annotated[Operand, SHARE]
 Positives = Annotated[tuple[Expr, ...], Allowed(POSITIVE.rule, POSITIVE.holds, many=1)]
 Shares = Annotated[tuple[Expr, ...], Allowed(SHARE.rule, SHARE.holds, many=1)]
 Numbers = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=1)]
+Coefficients = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=1, terms=True)]
 
 Matrix = Annotated[tuple[tuple[Expr, ...], ...], Allowed(ANY.rule, ANY.holds, many=2)]
 Observables = tuple[Observable, ...]
@@ -67,7 +71,7 @@ def check_call(kind: Any, args: tuple[Any, ...], named: Collection[str]) -> None
         )
     if unknown := [name for name in named if name not in names]:
         raise ModelError(
-            f"density '{kind.__name__}': has no argument '{unknown[0]}'; {suggest(unknown[0], names)}"
+            f"density '{kind.__name__}': has no argument '{unknown[0]}'; {hint_at_argument(unknown[0], names)}"
         )
     # pickles pass none
     required = names[len(args) : count - len(own.__defaults__ or ())] if args or named else ()
@@ -109,6 +113,10 @@ def check_operands(
     what = f"{whose}: argument '{name}'"
     if not depth:
         return check_operand(what, value, domain, advice, given)
+    if domain.terms and as_double(value) is not None and not isinstance(value, Quantity):
+        raise ModelError(
+            f"{what} must be a list with one parameter or number for each term, got {value!r}; the order is that of the last term"
+        )
     return tuple(
         check_operands(whose, f"{name}[{k}]", one, domain, depth - 1, advice=advice, given=given)
         for k, one in enumerate(listed(what, value))

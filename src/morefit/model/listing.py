@@ -31,12 +31,13 @@ def listed_density(package: str, name: str, also: Iterable[str] = ()) -> Any:
 
 def elsewhere(name: str, densities: Iterable[str]) -> str:
     """Return where a density is that a package does not have, or which names are like its name."""
-    from morefit.text.arguments import suggest
+    from morefit.text.elsewhere import NAMES
+    from morefit.text.suggest import suggest
 
     for room in LISTED:
         if name in dir(import_module(f"morefit.model.{room}")):
             return f"it is mf.{room}.{name}"
-    return suggest(name, densities)
+    return NAMES.get(name) or suggest(name, densities)
 
 
 def densities_in(package: str, folders: Iterable[str]) -> dict[str, type[Pdf]]:

@@ -22,12 +22,12 @@ def check_name(kind: str, name: object) -> None:
 
 
 def check_number(
-    kind: str, name: str, what: str, value: Any, error: type[MorefitError] = ModelError
+    kind: str, name: str, what: str, value: Any, error: type[MorefitError] = ModelError, *, advice: str = ""
 ) -> float:
     """Return a real number of any kind as a double; a truth value is none."""
     number = None if isinstance(value, (bool, np.bool_)) else as_double(value)
     if number is None:
-        raise error(f"{kind} '{name}': {what} must be a number, got {value!r}")
+        raise error(f"{kind} '{name}': {what} must be a number, got {value!r}{advice}")
     return number
 
 
@@ -76,7 +76,12 @@ class Observable(NamedQuantity):
     @in_sentences
     def __new__(cls, name: str, low: Any, high: Any, label: str = "", *, unit: str = "") -> Observable:
         check_name("observable", name)
-        ends = [check_number("observable", name, what, end) for what, end in (("low", low), ("high", high))]
+        ends = [
+            check_number(
+                "observable", name, what, end, advice="; the order is name, low, high" * isinstance(end, str)
+            )
+            for what, end in (("low", low), ("high", high))
+        ]
         if not all(map(math.isfinite, ends)):
             raise ModelError(f"observable '{name}': range must be finite, got [{low}, {high}]")
         if not ends[0] < ends[1]:

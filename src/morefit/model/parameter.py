@@ -27,12 +27,14 @@ from morefit.expr import (
 )
 from morefit.model.observable import check_limits, check_name, check_number
 from morefit.text.arguments import in_sentences
+from morefit.text.elsewhere import CHANGES
 
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_CHANGE = 0.5  # of a scale from one
 MAX_ANGLE = 1000.0
 # what other programs keep in parameters
 OF_RESULTS = ("value", "error", "getval", "geterror", "numpy", "stderr", "merror")
+ORDER = "; the order is name, start, low, high"
 WAYS = ("offset", "scale")  # to hide a value
 Numbers = tuple[float, float, float]  # start, low and high of a parameter
 
@@ -112,12 +114,12 @@ class Parameter(NamedQuantity):
         blind_by: str = "offset",
     ) -> Parameter:
         check_name("parameter", name)
-        begin = check_number("parameter", name, "start", start)
+        begin = check_number("parameter", name, "start", start, advice=ORDER)
         if not math.isfinite(begin):
             raise ModelError(f"parameter '{name}': start must be finite, got {start}")
         ends = check_limits(name, (low, high))
         if not ends[0] <= begin <= ends[1]:
-            order = "; the order is name, start, low, high" if high is None else ""
+            order = ORDER if high is None else ""
             raise ModelError(
                 f"parameter '{name}': start must lie in [{ends[0]}, {ends[1]}], got {start}{order}"
             )
@@ -190,15 +192,20 @@ class Parameter(NamedQuantity):
         def __getattr__(self, name: str) -> NoReturn:
             own = vars(self).get("name", "")
             advice = f": a fit returns it, as in result.values[{own!r}]" * (name.lower() in OF_RESULTS)
+            advice += f": {in_fits(own)}" * (name.lower() in CHANGES)
             raise AttributeError(f"parameter '{own}': has no '{name}'{advice}")
 
 
 def refuse_change(parameter: Parameter, name: str, value: object) -> NoReturn:
     """Refuse to set an attribute, in the words of those who want to."""
     raise FrozenInstanceError(
-        f"parameter '{parameter.name}': never changes, so that '{name}' cannot be set; pass fixed=, start= or limits= to mf.fit, or"
-        f" model.replace({{{parameter.name!r}: mf.Parameter(...)}})"
+        f"parameter '{parameter.name}': never changes, so that '{name}' cannot be set; {in_fits(parameter.name)}"
     )
+
+
+def in_fits(name: str) -> str:
+    """Return how a parameter has another start, other limits, or is fixed."""
+    return f"pass fixed=, start= or limits= to mf.fit, or model.replace({{{name!r}: mf.Parameter(...)}})"
 
 
 Parameter.__setattr__ = refuse_change  # type: ignore[assignment, method-assign]

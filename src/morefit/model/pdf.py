@@ -31,7 +31,8 @@ from morefit.model.observable import Box, Observable, Ranges, by_name
 from morefit.model.parameter import Parameter
 from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.region import Region, YieldsIn, named_observable, probability_of
-from morefit.text.arguments import MODEL, no_attribute
+from morefit.text.arguments import in_sentences, no_attribute
+from morefit.text.elsewhere import MODEL
 
 # methods of a density that return a formula
 OF_FORMULAS = frozenset({"density", "integral", "integral_between"})
@@ -234,6 +235,7 @@ class Pdf(ABC):
         """Return whether a box leaves every observable that is drawn its whole range."""
         return all(o.within(box) is o for o in self.drawn)
 
+    @in_sentences
     def marginal(self, observables: Iterable[Observable | str] | Observable | str) -> Pdf:
         """Return the model of some of the observables, by name or object, the others integrated over."""
         some = (
@@ -296,6 +298,7 @@ class Pdf(ABC):
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
 
+    @in_sentences
     def replace(self, replacements: Mapping[Any, Any]) -> Pdf:
         """Return this model with new things in the places of old ones, such as ``{mu: other, "x": y, signal: shape}``.
 
@@ -329,20 +332,24 @@ class Pdf(ABC):
         """Return the argument that makes another density conditional on what this one is given, changed."""
         return {"given": change(self.given)} if self.given else {}
 
+    @in_sentences
     def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
 
         ``data`` are columns by name or whatever else a dataset can be made of; of one observable also numbers, as an
-        array of any shape. ``values`` are numbers by name or a fit result; other parameters have their start values.
+        array of any shape, and of several numbers and arrays by name that broadcast, such as a grid. ``values`` are numbers
+        by name or a fit result; other parameters have their start values.
         """
         return evaluator().pdf(self, data, values, backend)
 
+    @in_sentences
     def derivative(
         self, data: object, by: Any, order: int = 1, values: Values = None, *, backend: Any = "auto"
     ) -> Array:
         """Return the derivative of what ``pdf`` returns by an observable or a parameter, exactly."""
         return evaluator().derivative(self, data, by, order, values, backend=backend)
 
+    @in_sentences
     def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
         """Return the probability that the observable of a density in one observable is at most ``x``.
 
@@ -350,6 +357,7 @@ class Pdf(ABC):
         """
         return evaluator().cdf(self, x, values, backend, given)
 
+    @in_sentences
     def probability_in(self, ranges: Ranges) -> Expr:
         """Return the probability that observables lie in ranges, as an expression of the parameters.
 
@@ -370,6 +378,7 @@ class Pdf(ABC):
             )
         return add_all(*(total * share * probability_of(part, region) for share, part in self.shares()))
 
+    @in_sentences
     def integrate(
         self,
         ranges: Ranges,

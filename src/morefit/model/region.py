@@ -12,7 +12,7 @@ from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, add_all, as_double, multiply_all
 from morefit.model.evaluation import HasValues
 from morefit.model.observable import Box, Observable, Ranges
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf

@@ -17,7 +17,7 @@ from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 from morefit.model.parts import parts_of
 from morefit.model.pdf import Pdf
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 
 def replace_parts(model: Pdf, replacements: Mapping[Any, Any]) -> Pdf:

@@ -1,5 +1,7 @@
 """Figures: models over data, in one or two observables, pulls of toys, scans, limits, impacts, correlations, goodness of fit."""
 
+from typing import TYPE_CHECKING
+
 from morefit.plots.canvas import Plot
 from morefit.plots.categories import Asymmetry, asymmetry
 from morefit.plots.fitted import plot as data
@@ -10,6 +12,7 @@ from morefit.plots.points import Points
 from morefit.plots.projection import Projection, project
 from morefit.plots.scans import belt, contour, p_values, profile
 from morefit.plots.toy_pulls import PullFit, goodness_of_fit, pulls
+from morefit.text.names import refuse_names
 
 __all__ = [
     "Asymmetry", "LimitBands", "Plane", "Plot", "Points", "Projection", "PullFit", "asymmetry", "belt", "contour", "correlation", "data",
@@ -19,3 +22,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # where it would hide what is misspelt
+    __getattr__ = refuse_names(__name__)

@@ -17,7 +17,9 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
-from morefit.text.arguments import suggest
+from morefit.text import elsewhere
+from morefit.text.arguments import no_attribute
+from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +61,11 @@ class Plot(Generic[Numbers]):
     axes: tuple[Axes, ...]
     artists: Mapping[str, Any]
     numbers: Numbers
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return no_attribute(self, name, elsewhere.FIGURE)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "artists", MappingProxyType(dict(self.artists)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
@@ -43,9 +45,11 @@ from morefit.plots.canvas import (
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences, suggest
+from morefit.text.arguments import in_sentences
+from morefit.text.suggest import suggest
 from morefit.validate import name_of, numbers_by_name
 
+OF_WEIGHTS = ("sumw2", "sandwich", "sweights")  # errors that only fits with weights have
 MAIN_HEIGHT = 3.6  # of the main panel, in heights of the lower one
 MAX_LISTED = 12  # parameters below the legend
 LOOK = Look()
@@ -115,6 +119,13 @@ def plot(
     return plot_any(drawing, model, (data, weights), observable, values, chosen=(category, summed))
 
 
+def check_switches(**switches: object) -> None:
+    """Refuse what is not True or False: a number would be read as True."""
+    for name, value in switches.items():
+        if not isinstance(value, bool | np.bool_):
+            raise OptionError(f"plot: {name} must be True or False, got {value!r}")
+
+
 def plot_any(
     drawing: Drawing,
     model: Any,
@@ -124,6 +135,10 @@ def plot_any(
     chosen: tuple[str | int | None, bool],
 ) -> Any:
     """Plot a model over its data and their weights, the chosen categories, or every part of a likelihood over its own."""
+    look = drawing.look
+    check_switches(
+        nested=drawing.nested, band=drawing.band, log=look.log, empty_bins=look.empty_bins, summed=chosen[1]
+    )
     if isinstance(model, Simultaneous):
         from morefit.plots.categories import plot_categories
 
@@ -138,9 +153,17 @@ def plot_any(
                 f"plot: takes a model and its data, or a likelihood, got {kind}; write mf.plot(model, data, values=result)"
             )
         check_model(model)
+        if data is None:
+            raise OptionError(
+                "plot: a model needs data; write mf.plot(model, data, values=result), and for the curve alone"
+                " plt.plot(x, model.pdf(x, values))"
+            )
         if is_histogram(data) and weights is None:
             return drawing.plot_part(BinnedLikelihood(model, data), observable, values)
-        return drawing.plot(model, dataset_of(data, model.observables, weights), observable, values)
+        dataset = dataset_of(data, model.observables, weights)
+        if isinstance(values, FitResult) and values.errors_from in OF_WEIGHTS and not dataset.weighted:
+            warnings.warn("plot: the fit had weights, and these data have none; pass weights=", stacklevel=4)
+        return drawing.plot(model, dataset, observable, values)
     if observable is None and isinstance(data, Observable | str):
         data, observable = None, data
     if data is not None or weights is not None:

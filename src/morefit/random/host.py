@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from morefit.errors import OptionError
 from morefit.random.xoshiro import splitmix64
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 Words = NDArray[np.uint64]
 COMPILED = ("philox", "xoshiro128++")  # made where the events are

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, frozen_copy, read_only
 from morefit.errors import BackendError
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
 Interval = tuple[float, float]

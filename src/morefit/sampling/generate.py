@@ -37,7 +37,7 @@ from morefit.sampling.envelope import MARGIN, Numbers, Recipe
 from morefit.sampling.recipe import recipe
 from morefit.targets.base import Backend, Drawn, Events
 from morefit.targets.choose import choose_backend
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled

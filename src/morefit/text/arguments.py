@@ -1,103 +1,15 @@
-"""Calls with wrong arguments and missing attributes, answered in a sentence with the nearest name, or what is the same here."""
+"""Calls of public functions with wrong arguments, and missing attributes, answered in a sentence with the nearest name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
 from morefit.errors import OptionError
-
-"""What arguments and attributes are called in other packages, and what is the same here: tables for messages."""
-
-# words for arguments, and those that may be meant; the first that a function has is proposed
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "cl": ("level",),
-    "confidence_level": ("level",),
-    "n": ("events", "toys"),
-    "size": ("events",),
-    "ntoys": ("toys",),
-    "values": ("truth", "start"),
-    "params": ("truth", "start", "values"),
-    "sigma": ("error",),
-    "covariance": ("error",),
-    "uncertainty": ("error",),
-    "result": ("values", "best"),
-    "pulls": ("lower",),
-    "value": ("start",),
-    "method": ("minimiser",),
-    "bounds": ("limits", "low"),
-    "limits": ("low",),
-    "range": ("ranges", "low"),
-    "const": ("fixed",),
-}
-
-BINNING = "counts in bins are data as np.histogram returns them, (counts, edges), or a histogram"
-SAVING = "the figure of what is returned writes files, plot.figure.savefig(path)"
-# arguments that something else replaces
-ADVICE = {
-    "extended": "a sum with yields is extended",
-    "binned": BINNING,
-    "bins": BINNING,
-    "nbins": BINNING,
-    "filename": SAVING,
-    "path": SAVING,
-    "savefig": SAVING,
-}
-
-FIT = "write mf.fit(model, data)"
-DRAW, PLOT = "write mf.generate(model, events, seed=1)", "write mf.plot(model, data, values=result)"
-VALUE = "pdf(x, values) is the normalised density"
-# of densities and of results; likelihoods and parameters have no such table, as looking it up slows every attribute down
-MODEL = {
-    "fit": FIT,
-    "fitTo": FIT,
-    "generate": DRAW,
-    "sample": DRAW,
-    "plot": PLOT,
-    "plotOn": PLOT,
-    "eval": VALUE,
-    "getVal": VALUE,
-}
-NUMBERS = "values[name] and errors[name] are those of a parameter"
-MINIMUM = "the minimum is nll, minus the logarithm of the likelihood"
-VALID = "valid says whether there is a minimum, and reasons why not"
-RESULT = {
-    "value": NUMBERS,
-    "error": NUMBERS,
-    "params": NUMBERS,
-    "parameters": NUMBERS,
-    "fcn": MINIMUM,
-    "fval": MINIMUM,
-    "status": VALID,
-    "success": VALID,
-    "hesse": "errors are those of the exact Hessian",
-    "summary": "print it, or write report(path)",
-    "plot": PLOT,
-}
-
-
-CUTOFF = 0.5  # similarity from 0 to 1 (difflib's ratio) below which names have nothing in common
-
-
-def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to another, upper and lower case being the same; None if none is."""
-    import difflib  # 2 ms, and needed for wrong names only
-
-    folded = {one.casefold(): one for one in known}
-    matches = difflib.get_close_matches(str(name).casefold(), folded, 1, CUTOFF)
-    return folded[matches[0]] if matches else None
-
-
-def suggest(name: object, known: Iterable[str]) -> str:
-    """Return the question whether the nearest known name is meant, or a list of all names if none is near."""
-    names = list(known)
-    match = nearest(name, names)
-    return (
-        f"there are {', '.join(map(repr, names)) or 'none'}" if match is None else f"did you mean '{match}'?"
-    )
-
+from morefit.text.elsewhere import ADVICE, SYNONYMS
+from morefit.text.suggest import nearest, suggest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,18 +33,16 @@ def in_sentences(function: Callable[P, R]) -> Callable[P, R]:
 
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
     """Return what is wrong with a call: names that are not known, too many or missing arguments; empty if nothing is."""
-    own = [p for p in signature(function).parameters.values() if p.name not in ("self", "cls")]
-    method = function.__name__ in ("__new__", "__init__")
-    name, count = function.__qualname__.split(".")[0] if method else function.__name__, len(args) - method
+    every = list(signature(function).parameters.values())
+    own = [p for p in every if p.name not in ("self", "cls")]
+    method, made = len(own) < len(every), function.__name__ in ("__new__", "__init__")
+    # a method goes by its own name, as the class that it is inherited from is not public
+    name, count = function.__qualname__.split(".")[0] if made else function.__name__, len(args) - method
     known = [p.name for p in own]
     places = [p.name for p in own if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     order = f"; the order is {name}({', '.join(places)})"
     if unknown := [word for word in named if word not in known]:
-        meant = [word for word in SYNONYMS.get(unknown[0], ()) if word in known and word != unknown[0]]
-        near = ADVICE.get(unknown[0]) or suggest(unknown[0], known)
-        return f"{name}: has no argument '{unknown[0]}'; " + (
-            f"did you mean '{meant[0]}'?" if meant else near
-        )
+        return f"{name}: has no argument '{unknown[0]}'; {hint_at_argument(unknown[0], known)}"
     if count > len(places):
         rest = f"write {known[len(places)]}=..." if len(known) > len(places) else "leave some out"
         return f"{name}: takes {', '.join(places)} by position, got {count} arguments; {rest}"
@@ -146,12 +56,23 @@ def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mappi
     return ""
 
 
-def no_attribute(thing: object, name: str, hints: Mapping[str, str]) -> Any:
-    """Raise the error of an attribute that a thing does not have, with a hint at what does the same, or the nearest name."""
+def hint_at_argument(word: str, known: Sequence[str]) -> str:
+    """Return which argument is meant by one that there is not, what is written instead of it, or what there is."""
+    meant = [other for other in SYNONYMS.get(word, ()) if other in known and other != word]
+    return f"did you mean '{meant[0]}'?" if meant else ADVICE.get(word) or suggest(word, known)
+
+
+def no_attribute(
+    thing: object, name: str, hints: Mapping[str, str], item: str = "", items: Collection[str] = ()
+) -> Any:
+    """Raise the error of an attribute that a thing does not have, with a hint at what does the same, or the nearest name.
+
+    ``item`` is the hint for the names of its ``items``.
+    """
     kind = type(thing)
     if hasattr(kind, name):  # a property that failed, which raises its own error again
         return object.__getattribute__(thing, name)
-    hint = hints.get(name, "")
+    hint = item.format(name) if name in items else hints.get(name, "")
     if not hint and not name.startswith("_"):
         near = nearest(name, (word for word in dir(thing) if not word.startswith("_")))
         hint = f"did you mean '{near}'?" if near else ""

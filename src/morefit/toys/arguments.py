@@ -26,7 +26,7 @@ from morefit.random.host import part_key, stream_key
 from morefit.resources import check_memory
 from morefit.sampling.conditional_rows import conditional_rows
 from morefit.sampling.generate import Sizes, check_room, expected_events, poisson_sizes
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 from morefit.toys.task import STREAM
 from morefit.validate import numbers_by_name, whole_number
 

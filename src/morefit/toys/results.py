@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from itertools import pairwise
 from math import isnan, nan, sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
-from morefit.text.arguments import suggest
+from morefit.text import elsewhere
+from morefit.text.arguments import no_attribute
+from morefit.text.suggest import suggest
 from morefit.toys.text import (
     LEVELS,
     Bias,
@@ -96,6 +98,11 @@ class ToyResults(Frozen):
     unit: str = "events"
 
     converted = CONVERT
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return no_attribute(self, name, elsewhere.TOYS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -117,9 +117,8 @@ def contents(counts: Any, known: Any, *, arrays: bool = False) -> tuple[Array, A
         return values, values  # counts, as a rule
     remedy = "pass variances= of these contents" if arrays else "fill it with storage=hist.storage.Weight()"
     if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):
-        raise DataError(
-            f"histogram: bin contents are not integer counts, so variances are required; {remedy}"
-        )
+        what = f"negative, such as {values.min():g}" if values.min() < 0 else "not integer counts"
+        raise DataError(f"histogram: bin contents are {what}, so variances are required; {remedy}")
     if known is None and not arrays:
         warnings.warn(UNKNOWN_VARIANCES, UserWarning, stacklevel=2)
     variances = values if known is None else np.asarray(known, np.float64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.text.arguments import nearest
+from morefit.text.suggest import nearest
 
 Source = str | PathLike[str]
 
@@ -55,6 +55,9 @@ def matching(text: str) -> list[Path]:
 def nearby(path: Path) -> str:
     """Return a suggestion of a file in the same folder, or the folder that was searched."""
     folder = path.parent
+    file, _, tree = str(path).rpartition(":")
+    if tree and Path(file).is_file():  # as uproot names a tree
+        return f"pass {file!r} and tree={tree!r}"
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     match = nearest(path.name, names)
     return f"looked in '{folder.absolute()}'" if match is None else f"did you mean '{folder / match}'?"

@@ -15,7 +15,7 @@ from morefit.model.in_use import once_per_model
 from morefit.model.observable import Observable, check_name, check_number
 from morefit.model.parts import parts_of
 from morefit.model.pdf import Branches, Change, Pdf
-from morefit.text.arguments import suggest
+from morefit.text.suggest import suggest
 
 PENALTY = 0.5  # of the nll, for each floating parameter
 

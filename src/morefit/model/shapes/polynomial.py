@@ -7,7 +7,7 @@ import math
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all, const
-from morefit.model.arguments import Numbers
+from morefit.model.arguments import Coefficients
 from morefit.model.density import Density
 from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
@@ -24,7 +24,7 @@ class Polynomial(Pdf):
     """
 
     x: Observable
-    coefficients: Numbers
+    coefficients: Coefficients
 
     def __post_init__(self) -> None:
         super().__post_init__()

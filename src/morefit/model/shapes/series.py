@@ -12,7 +12,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, add_all
 from morefit.functions import bernstein_series, chebyshev_series, legendre_series
-from morefit.model.arguments import Numbers
+from morefit.model.arguments import Coefficients
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 
@@ -22,7 +22,7 @@ class _Series(Pdf):
     """One plus a sum of orthogonal polynomials, in t from -1 to 1 over the range of x."""
 
     x: Observable
-    coefficients: Numbers
+    coefficients: Coefficients
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +78,7 @@ class Bernstein(Pdf):
     """
 
     x: Observable
-    coefficients: Numbers
+    coefficients: Coefficients
     positive: bool = False
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class ExponentialOfPolynomial(Pdf):
     """
 
     x: Observable
-    coefficients: Numbers
+    coefficients: Coefficients
 
     def __post_init__(self) -> None:
         super().__post_init__()
