@@ -39,9 +39,7 @@ class Fit(Record):
     starts: float  # other starts that were tried, or left out
     returns: float  # how many of them led back to the best end, one after the other
     rough: float  # 1 if a step failed or the curvature was negative on the way
-    doubtful_end: (
-        float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
-    )
+    doubtful_end: float  # 0.5, 1 or 2 if the first start led near a limit or to no minimum, 0.25 if its way was long and rough
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
