@@ -99,7 +99,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 2.0
     elif nearest <= NEAR and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
-    elif fit.rough > 0.0 and fit.steps >= LONG_WAY:
+    elif fit.rough > 0.0 and fit.narrow == 0.0 and fit.steps >= LONG_WAY:
         fit.doubtful_end = STRAYED
 
 
