@@ -21,7 +21,9 @@ from morefit.minimise.starts import (
     HALF_WAY,
     LONG_WAY,
     MIRROR,
+    OPPOSITE,
     RETURNS,
+    SADDLES,
     SOMEWHERE,
     STARTS,
     STEP,
@@ -428,11 +430,15 @@ def test_doubts_come_from_curvature_that_is_not_the_same_at_the_start_and_the_en
     assert (fit.doubtful_end, fit.narrow) == (2, 0)
 
 
-def test_a_long_and_rough_way_is_a_doubt_that_both_sides_of_the_valley_settle():
+def test_a_long_way_over_saddles_is_a_doubt_that_both_sides_of_the_valley_settle():
     """It used to be none, without a limit near: two peaks less than a width apart, 3 % above Minuit's best."""
-    for steps, rough, doubts in ((LONG_WAY, 1.0, STRAYED), (LONG_WAY - 1, 1.0, 0.0), (LONG_WAY, 0.0, 0.0)):
+    for steps, saddles, doubts in (
+        (LONG_WAY, SADDLES, STRAYED),
+        (LONG_WAY - 1, SADDLES, 0.0),
+        (LONG_WAY, SADDLES - 1, 0.0),
+    ):
         fit = new_fit([1.0, 0.0], [(-9.0, 9.0), (-8.0, 8.0)], starts=STARTS)
-        fit.steps, fit.rough, fit.x[:], fit.first_bend[:] = steps, rough, 0.0, 1.0
+        fit.steps, fit.saddles, fit.x[:], fit.first_bend[:] = steps, saddles, 0.0, 1.0
         fit.hessian[:] = fit.covariance[:] = np.eye(2).ravel()
         fit.error[:] = 1.0
         remember_end(fit, True)
@@ -444,6 +450,17 @@ def test_a_long_and_rough_way_is_a_doubt_that_both_sides_of_the_valley_settle():
             fit.starts = kind + 1.0
             assert abs(fit.x[0]) == 3.0
         assert tried == ([UP, DOWN] if doubts else [])
+
+
+@pytest.mark.parametrize(("limits", "kinds"), [((-3.0, 3.0), {OPPOSITE}), ((0.1, 3.0), set())])
+def test_a_phase_at_a_limit_goes_on_at_the_other_one_also_where_a_component_is_there(limits, kinds):
+    fit = new_fit([1.0, 0.0], [limits, (-8.0, 8.0)], starts=STARTS)
+    fit.end[0], fit.end_error[:], fit.doubtful_end, fit.shapes = 3.0, 0.3, 2.0, 0.5
+    tried = set()
+    while (kind := next_start(fit)) < STARTS:
+        tried.add(kind)
+        fit.starts = kind + 1.0
+    assert tried & {OPPOSITE} == kinds
 
 
 def test_a_narrow_end_is_left_for_points_on_the_way_to_it():

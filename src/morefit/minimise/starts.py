@@ -10,7 +10,7 @@ from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
 from morefit.minimise.components import best_place, start_at_place
-from morefit.minimise.loose import find_loose, most_promising, start_aside
+from morefit.minimise.loose import MANY, find_loose, has_rough_edge, most_promising, start_aside
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
@@ -35,9 +35,8 @@ MANY_TIMES = (
 )
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
-MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
-LONG_WAY = 8.0  # steps, over rough ground: another valley may have been as near
+LONG_WAY, SADDLES = 8.0, 3.0  # steps, and those with negative curvature: another valley may have been as near
 STRAYED = 0.25  # the doubt of an end after such a way
 CLOSE = 10.0  # errors: components that are not more different may exchange their parameters
 GOLDEN = 0.6180339887498949
@@ -99,7 +98,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 2.0
     elif nearest <= NEAR and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
-    elif fit.rough > 0.0 and fit.narrow == 0.0 and fit.steps >= LONG_WAY:
+    elif fit.saddles >= SADDLES and fit.narrow == 0.0 and fit.steps >= LONG_WAY:
         fit.doubtful_end = STRAYED
 
 
@@ -112,7 +111,7 @@ def is_astray(fit: Fit, i: int) -> bool:
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
     many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
-    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0)
+    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0) or has_rough_edge(fit)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
@@ -127,11 +126,12 @@ def next_start(fit: Fit) -> int:
         last = int(fit.max_starts)
     elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
         last = BEYOND
+    elif kind < MIRROR and most_promising(fit) >= 0:
+        between = fit.narrow > 0.0 and not many and fit.returns < 1.0 + fit.rough
+        kind = kind if between else max(kind, ASIDE)
     elif fit.shapes > 1.0:
         kind = max(kind, MIRROR if doubt >= 1.0 else PEAK)
         last = SOMEWHERE
-    elif kind < MIRROR and most_promising(fit) >= 0:
-        kind = max(kind, ASIDE)
     elif doubt >= 1.0 or (doubt == STRAYED and not many and fit.shapes < 1.0):
         kind = max(kind, MIRROR)
         last = last if fit.returns < RETURNS + max(doubt, 1.0) - 1.0 else 0
@@ -166,7 +166,7 @@ def pays(fit: Fit, kind: int) -> bool:
     elif kind == SWAP:
         reason = closest(fit) >= 0 and not (there and fit.doubtful_end >= 2.0)
     elif kind == OPPOSITE:
-        reason = few and not strayed and not there and is_another(fit, OPPOSITE)
+        reason = few and not strayed and is_another(fit, OPPOSITE) and (turned(fit) or not there)
     elif kind == MIDDLE:
         reason = (thorough or not few) and is_another(fit, MIDDLE)
     elif PEAK <= kind < SOMEWHERE:
@@ -254,6 +254,15 @@ def is_another(fit: Fit, kind: int) -> bool:
     some = False
     for i in range(len(fit.x)):
         some = some or another(fit, kind, i) != fit.end[i]
+    return some
+
+
+def turned(fit: Fit) -> bool:
+    """Return whether a parameter of both signs is at a limit, as a phase that goes on at the other one."""
+    some = False
+    for i in range(len(fit.x)):
+        at_limit = fit.end[i] <= fit.low[i] or fit.end[i] >= fit.high[i]
+        some = some or (at_limit and fit.low[i] < 0.0 < fit.high[i])
     return some
 
 
