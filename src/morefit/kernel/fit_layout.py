@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -39,7 +40,8 @@ class Fit(Record):
     starts: float  # other starts that were tried, or left out
     returns: float  # how many of them led back to the best end, one after the other
     rough: float  # 1 if a step failed or the curvature was negative on the way
-    # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower
+    saddles: float  # steps from where it was
+    # 0.5, 1 or 2 if the first start led near a limit or to no minimum, where others may lead lower, 0.25 if its way was long, over saddles
     doubtful_end: float
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
@@ -80,6 +82,7 @@ class Fit(Record):
     start: Vector  # (n,)
     low: Vector  # (n,)
     high: Vector  # (n,)
+    edge: Vector  # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima
     goal: float  # of the edm
     max_steps: float  # from each start
     max_starts: float  # other starts of a fit that may have ended in the wrong valley
@@ -158,13 +161,25 @@ class FitLayout:
         return self.record.first("covariance")
 
     def first_records(
-        self, start: Array, limits: Array, goal: float, max_starts: int, thorough: bool = False
+        self,
+        start: Array,
+        limits: Array,
+        goal: float,
+        max_starts: int,
+        thorough: bool = False,
+        *,
+        edges: Sequence[bool] = (),
     ) -> Array:
-        """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros."""
+        """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
+
+        ``edges``: which parameters move a point beyond which a density is zero; empty: none.
+        """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
         for name, values in (("start", np.clip(start, low, high)), ("low", low), ("high", high)):
             rows[:, self.record.slice(name)] = values
+        if any(edges):
+            rows[:, self.record.slice("edge")] = edges
         rows[:, self.record.first("goal")] = goal
         rows[:, self.record.first("max_steps")] = MAX_STEPS
         rows[:, self.record.first("max_starts")] = max_starts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -81,13 +82,8 @@ def has_kinks(model: Pdf, floating: tuple[str, ...]) -> bool:
 
 
 def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]) -> bool:
-    density, known = pdf.density(), {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
-    step = JUMP_STEP * (x.high - x.low)
-    for kink in find_breaks(density, x.expr, (x.low, x.high), set(), known).kinks:
-        moves = any(leaf.name in floating for leaf in leaves(Op.SCALAR, kink))
-        edge = float(evaluate(kink, known)) if moves else np.nan
-        if not x.low + 3 * step < edge < x.high - 3 * step:
-            continue
+    density, step = pdf.density(), JUMP_STEP * (x.high - x.low)
+    for _, edge, known in moving_points(pdf, x, values, floating):
         around = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
         with np.errstate(all="ignore"):
             left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: around})), axis=1).T
@@ -98,6 +94,42 @@ def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[
             if continuous and change[0] > JUMP * JUMP_STEP and change[1] > 0.05 * change[0]:
                 return True
     return False
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def moved_edges(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
+    """Return the floating parameters that move a point beyond which a density is zero, at the start values.
+
+    The likelihood of a mixture has a minimum between any two events there; without other components no event lies beyond.
+    """
+    values = {p.name: p.start for p in model.parameters}
+    names: set[str] = set()
+    components = tuple(model.components())
+    for pdf in components if len(components) > 1 else ():
+        for x in pdf.observables:
+            step = JUMP_STEP * (x.high - x.low)
+            for moving, edge, known in moving_points(pdf, x, values, floating):
+                with np.errstate(all="ignore"):
+                    sides = evaluate(pdf.density(), {**known, x.name: edge + np.array([-step, step])})
+                if np.sum(np.broadcast_to(sides, 2) > 0) == 1:
+                    names |= moving
+    return frozenset(names)
+
+
+def moving_points(
+    pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]
+) -> Iterator[tuple[frozenset[str], float, dict[str, Any]]]:
+    """Go through the kinks and steps of a density along an observable that floating parameters move, inside its range.
+
+    Return the parameters, where it is at these values, and all values.
+    """
+    known = {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
+    step = JUMP_STEP * (x.high - x.low)
+    for kink in find_breaks(pdf.density(), x.expr, (x.low, x.high), set(), known).kinks:
+        moving = frozenset(leaf.name for leaf in leaves(Op.SCALAR, kink)) & frozenset(floating)
+        edge = float(evaluate(kink, known)) if moving else np.nan
+        if x.low + 3 * step < edge < x.high - 3 * step:
+            yield moving, edge, known
 
 
 def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:

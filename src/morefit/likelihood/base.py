@@ -206,6 +206,11 @@ class Term(ABC):
         """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
         return any(part.has_kinks(floating) for part in self.parts)
 
+    def edges(self, floating: tuple[str, ...]) -> tuple[bool, ...]:
+        """Return which floating parameters move a point beyond which a density is zero: events make minima there."""
+        names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
+        return tuple(name in names for name in floating)
+
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""
         total: dict[str, float] = {}

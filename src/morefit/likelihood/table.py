@@ -214,6 +214,9 @@ class TableLikelihood(Likelihood):
     def has_kinks(self, floating: tuple[str, ...]) -> bool:
         return False
 
+    def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
     @property
     def facts(self) -> dict[str, Any]:
         """What toys depend on besides the model."""

@@ -23,6 +23,7 @@ from morefit.likelihood.accuracy import (
     has_kinks,
     integral_error,
     is_numerical,
+    moved_edges,
     with_unsolved,
 )
 from morefit.likelihood.base import Point
@@ -226,6 +227,10 @@ class Likelihood(EventSums):
     def has_kinks(self, floating: tuple[str, ...]) -> bool:
         """Return whether the slope of a log density jumps where floating parameters say."""
         return has_kinks(self.model, floating)
+
+    def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move a point beyond which a density is zero."""
+        return moved_edges(self.model, floating)
 
     # --------------------------------------------------------------------- data, and data like them
 

@@ -25,8 +25,10 @@ from morefit.minimise.trust_region import accept, is_finite, move_within_limits,
 
 # errors: a component with so little may be elsewhere; one of a fit that wandered, with more
 ABSENT, LITTLE = 2.0, 6.0
+GROWN = 2.0  # times its start: the width of a peak that may have taken the place of a background
 PRESENT = 15.0  # of the value: a component without which it rises by more is there, however large its error
-REST = 0.1  # of the value: the other parameters take a step if that promises more
+REST = 0.1  # of the value: the other parameters take a step if that promises more,
+FRESH_STEPS = 4.0  # or some, from their start
 GONE = 0.5  # errors: one with one parameter of shape is only scanned if there is no more of it
 FEW = 5.0  # times: the upper limit of an amount is so much farther from none than a negative lower one
 FINE = 10  # places with a narrow shape; those with a wide one follow
@@ -53,7 +55,7 @@ def begin_scan(fit: Fit) -> None:
 def next_amount(fit: Fit) -> None:
     """Put the next amount that may be none at its limit, to be evaluated; no scan goes on if there is none."""
     fit.scan = 0.0
-    most = LITTLE if fit.wandered > 0.0 else ABSENT
+    most = LITTLE if fit.wandered > 0.0 or has_grown(fit) else ABSENT
     for i in range(int(fit.absent) + 1, len(fit.x)):
         if fit.scan == 0.0 and little(fit, i) <= most:
             fit.absent = i
@@ -76,6 +78,9 @@ def leave(fit: Fit, i: int) -> None:
     size = model_of_rest(fit)
     move_within_limits(fit, size, fit.model_radius)
     place(fit)
+    if is_fresh(fit):
+        for j in range(n):
+            fit.trial[j] = fit.start[j]
     fit.trial[i] = none_of(fit, i)
 
 
@@ -118,14 +123,21 @@ def refit_rest(fit: Fit) -> None:
         fit.move[j] = 0.0
     size = model_of_rest(fit)
     lowest = fit.value - fit.model_edm if fit.bounded > 0.0 else fit.value
-    if lowest > fit.best_value + PRESENT:
+    steps = FRESH_STEPS if is_fresh(fit) else 1.0
+    promising = fit.bounded > 0.0 and fit.model_edm > REST
+    if lowest > fit.best_value + PRESENT and (steps == 1.0 or fit.refitted >= steps):
         next_amount(fit)
-    elif fit.bounded > 0.0 and fit.model_edm > REST and fit.refitted == 0.0:
+    elif fit.refitted < steps and (promising or lowest > fit.best_value + PRESENT):
         move_within_limits(fit, size, fit.model_radius)
         place(fit)
-        fit.refitted = 1.0
+        fit.refitted += 1.0
     else:
         leave_out(fit)
+
+
+def is_fresh(fit: Fit) -> bool:
+    """Return whether the other parameters begin at their start without a component: one whose width has grown, and that is there."""
+    return has_grown(fit) and little(fit, int(fit.absent)) > ABSENT
 
 
 def model_of_rest(fit: Fit) -> int:
@@ -171,6 +183,8 @@ def judge_place(fit: Fit, good: bool) -> None:
 def go_to_place(fit: Fit, k: int) -> None:
     """Put the trial point at a place of the scan; end the scan after the last one."""
     fit.scan = k + 2.0 if k < places(fit) else 0.0
+    if fit.scan == 0.0 and places(fit) < PLACES:
+        keep_summits(fit)
     i = int(fit.absent)
     for j in range(len(fit.x)):
         fit.trial[j] = place_of(fit, j, k) if fit.shape[j] > 0.0 else fit.without[j]
@@ -203,6 +217,14 @@ def find_shape(fit: Fit) -> int:
 def is_width(fit: Fit, j: int, room: float) -> bool:
     """Return whether a parameter is positive, with so much room between its limits that it is one of scale."""
     return bool(fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j]))
+
+
+def has_grown(fit: Fit) -> bool:
+    """Return whether a rough way widened a width so much that its peak may have taken the place of a background."""
+    grown = False
+    for j in range(len(fit.x)):
+        grown = grown or (is_width(fit, j, SCALE) and fit.end[j] > GROWN * fit.start[j])
+    return bool(grown and fit.rough > 0.0)
 
 
 def is_scale(fit: Fit, j: int) -> bool:
@@ -275,6 +297,17 @@ def best_place(fit: Fit) -> int:
             best = k
             most = fit.score[k]
     return best
+
+
+def keep_summits(fit: Fit) -> None:
+    """Forget places of the only parameter of a shape that promise less than a neighbour: from there the fit leads to the same end."""
+    before = 0.0
+    for k in range(PLACES):
+        here = fit.score[k]
+        after = fit.score[k + 1] if k + 1 < PLACES else 0.0
+        if here < before or here < after:
+            fit.score[k] = 0.0
+        before = here
 
 
 def start_at_place(fit: Fit) -> None:

@@ -18,6 +18,9 @@ RATHER_BENT = 1.3  # the ratio of curvatures at the start and the end
 MAX_LOOSE = 12  # parameters that are looked at
 FAR_ASIDE = 0.35  # of the way to a limit, if that is less than one error: where it is looked at
 MIN_PROMISE = 2e-4  # of the value
+MANY = 8  # parameters: fits with more are looked at; with fewer, only edges
+# errors: how far aside an edge is looked at, and the value, half of a parabola's, below which another valley may be there
+OVER_EVENTS, FLATTER = 2.0, 1.0
 
 
 def find_loose(fit: Fit) -> None:
@@ -30,9 +33,23 @@ def find_loose(fit: Fit) -> None:
         after = fit.hessian[i * n + i]
         bent = max(before, after) > RATHER_BENT * min(before, after)
         wide = isfinite(width) and not 0.0 <= fit.error[i] <= RATHER_LOOSE * width
-        fit.loose[i] = 1.0 if bent and wide and count < MAX_LOOSE else 0.0
+        pays = bent and wide and (len(fit.x) > MANY or fit.thorough > 0.0)
+        fit.loose[i] = 1.0 if (pays or is_rough_edge(fit, i)) and count < MAX_LOOSE else 0.0
         fit.promise[i] = 0.0
         count += int(fit.loose[i])
+
+
+def is_rough_edge(fit: Fit, i: int) -> bool:
+    """Return whether a parameter moves an edge, over events that made its way rough."""
+    return bool(fit.edge[i] > 0.0 and fit.rough > 0.0)
+
+
+def has_rough_edge(fit: Fit) -> bool:
+    """Return whether a parameter does so."""
+    some = False
+    for i in range(len(fit.x)):
+        some = some or is_rough_edge(fit, i)
+    return some
 
 
 def next_value(fit: Fit) -> None:
@@ -50,11 +67,13 @@ def next_value(fit: Fit) -> None:
 
 
 def value_of(fit: Fit, k: int) -> float:
-    """Return a value of a loose parameter: one error from the first end, or on the way to a limit."""
+    """Return a value of a loose parameter: one error from the first end, or on the way to a limit; of an edge more errors."""
     i = k // 2
-    way = FAR_ASIDE * ((fit.low[i] if k % 2 == 0 else fit.high[i]) - fit.end[i])
+    far = is_rough_edge(fit, i)
+    way = (1.0 if far else FAR_ASIDE) * ((fit.low[i] if k % 2 == 0 else fit.high[i]) - fit.end[i])
     if fit.end_error[i] >= 0.0:
-        way = min(max(way, -fit.end_error[i]), fit.end_error[i])
+        most = fit.end_error[i] * (OVER_EVENTS if far else 1.0)
+        way = min(max(way, -most), most)
     return float(fit.end[i] + way)
 
 
@@ -73,17 +92,22 @@ def look(fit: Fit) -> None:
     i = (int(fit.place) - 1) // 2
     if is_finite(fit):
         accept(fit)
-        measure(fit)
-        size = find_free(fit)
-        for j in range(len(fit.x)):
-            fit.move[j] = 0.0
-        restrict(fit, size)
-        minimise_model(fit, size, UNKNOWN)
-        promise = fit.best_value - fit.value + fit.model_edm
+        promise = fit.best_value - fit.value + (FLATTER if is_rough_edge(fit, i) else promised_below(fit))
         if fit.promise[i] < promise < UNKNOWN:
             fit.promise[i] = promise
             fit.promised[i] = fit.x[i]
     next_value(fit)
+
+
+def promised_below(fit: Fit) -> float:
+    """Return how far below the present value the quadratic model promises its minimum."""
+    measure(fit)
+    size = find_free(fit)
+    for j in range(len(fit.x)):
+        fit.move[j] = 0.0
+    restrict(fit, size)
+    minimise_model(fit, size, UNKNOWN)
+    return float(fit.model_edm)
 
 
 def most_promising(fit: Fit) -> int:

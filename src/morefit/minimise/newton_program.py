@@ -10,7 +10,7 @@ from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
-from morefit.minimise.loose import look, next_value
+from morefit.minimise.loose import has_rough_edge, look, next_value
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
 from morefit.minimise.starts import may_look, next_start, other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, MIN_RADIUS, MOVING, begin, step
@@ -141,6 +141,7 @@ def begin_fit(fit: Fit) -> None:
     fit.starts = 0.0
     fit.returns = 0.0
     fit.rough = 0.0
+    fit.saddles = 0.0
     fit.rounds = 0.0
     fit.scan = 0.0
     fit.place = 0.0
@@ -255,7 +256,7 @@ def start_again(fit: Fit, best: bool) -> None:
 
 def is_much_lower(fit: Fit) -> bool:
     """Return whether a round ends so much lower than it began that another one may pay."""
-    lower = fit.best_value < fit.end_value - MUCH
+    lower = fit.best_value < fit.end_value - (HIGHER if has_rough_edge(fit) else MUCH)
     return lower and fit.rounds < MAX_ROUNDS and fit.thorough == 0.0
 
 

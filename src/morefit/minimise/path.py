@@ -162,8 +162,9 @@ def stepwise(objective: Objective, goal: float) -> Minima:
     if elimination is None:
         wait_for_code(objective)
         starts = 0 if likelihood.one_minimum else STARTS
+        edges = likelihood.edges(problem.floating)
         return minimise(
-            lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal, starts=starts
+            lambda _, x: objective.at(x[0], 2), problem.start[None], limits, goal, starts=starts, edges=edges
         )
     minima = minimise_eliminated(
         elimination,

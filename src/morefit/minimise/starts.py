@@ -9,16 +9,16 @@ from __future__ import annotations
 from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
-from morefit.minimise.components import SCALE, best_place, is_width, start_at_place
-from morefit.minimise.loose import find_loose, most_promising, start_aside
+from morefit.minimise.components import best_place, start_at_place
+from morefit.minimise.loose import MANY, find_loose, has_rough_edge, most_promising, start_aside
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
 EARLY, BEYOND, HALF_WAY, ASIDE = range(4)
 ASIDES = 2  # values of loose parameters that promise most
-MIRROR, SWAP, SLIM, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 6)
+MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 5)
 PEAKS = 4  # places where a component promises most
-SOMEWHERE, UP, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 4)
+SOMEWHERE, UP, DOWN, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 5)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
@@ -35,11 +35,10 @@ MANY_TIMES = (
 )
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
-MANY = 8  # parameters: with more, a place somewhere between limits is one of too many
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any
+LONG_WAY, SADDLES = 8.0, 3.0  # steps, and those with negative curvature: another valley may have been as near
+STRAYED = 0.25  # the doubt of an end after such a way
 CLOSE = 10.0  # errors: components that are not more different may exchange their parameters
-GROWN = 2.0  # times its start: a width that may have taken the place of a background
-NARROWER = 8.0  # times, than where they ended: widths of peaks that may have taken the place of a background
 GOLDEN = 0.6180339887498949
 ONE_PLACE, ANOTHER_PLACE = 106, 102  # of those that fill the space between limits: they paid most often
 
@@ -99,6 +98,8 @@ def doubt(fit: Fit, minimum: bool) -> None:
         fit.doubtful_end = 2.0
     elif nearest <= NEAR and bent > BENT and fit.rough > 0.0:
         fit.doubtful_end = 1.0 if nearest <= VERY_NEAR else 0.5
+    elif fit.saddles >= SADDLES and fit.narrow == 0.0 and fit.steps >= LONG_WAY:
+        fit.doubtful_end = STRAYED
 
 
 def is_astray(fit: Fit, i: int) -> bool:
@@ -110,7 +111,7 @@ def is_astray(fit: Fit, i: int) -> bool:
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
     many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
-    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0)
+    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0) or has_rough_edge(fit)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
@@ -119,45 +120,62 @@ def next_start(fit: Fit) -> int:
     kind = int(fit.starts)
     thorough = fit.thorough > 0.0
     many = len(fit.x) > MANY
-    last = ELSEWHERE if many else ELSEWHERE + int(fit.doubtful_end) - 1
+    doubt = fit.doubtful_end
+    last = ELSEWHERE if many or doubt < 2.0 else BESIDE
     if thorough:
         last = int(fit.max_starts)
     elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
         last = BEYOND
-    elif fit.shapes > 1.0:
-        kind = max(kind, MIRROR if fit.doubtful_end >= 1.0 else PEAK)
-        last = SOMEWHERE
     elif kind < MIRROR and most_promising(fit) >= 0:
-        kind = max(kind, ASIDE)
-    elif fit.doubtful_end >= 1.0:
+        between = fit.narrow > 0.0 and not many and fit.returns < 1.0 + fit.rough
+        kind = kind if between else max(kind, ASIDE)
+    elif fit.shapes > 1.0:
+        kind = max(kind, MIRROR if doubt >= 1.0 else PEAK)
+        last = SOMEWHERE
+    elif doubt >= 1.0 or (doubt == STRAYED and not many and fit.shapes < 1.0):
         kind = max(kind, MIRROR)
-        last = last if fit.returns < RETURNS + fit.doubtful_end - 1.0 else 0
-    elif fit.doubtful_end > 0.0 and kind <= SWAP and closest(fit) >= 0:
+        last = last if fit.returns < RETURNS + max(doubt, 1.0) - 1.0 else 0
+    elif doubt == 0.5 and kind <= SWAP and closest(fit) >= 0:
         kind = SWAP
     elif fit.shapes > 0.0:
         kind = max(kind, PEAK)
+        last = SOMEWHERE
     else:
         last = ASIDE if fit.narrow > 0.0 and fit.returns < 1.0 + fit.rough else 0
         if last == ASIDE and BEYOND <= kind <= SWAP and closest(fit) >= 0:
             kind = SWAP
             last = SWAP + 1
     if fit.shapes > 0.0 and not thorough:
-        last = min(last, SOMEWHERE)
-    if ASIDE <= kind < MIRROR and most_promising(fit) < 0:
-        kind = MIRROR
-    if kind == SWAP and closest(fit) < 0:
-        kind = SLIM
-    if kind == SLIM and (fit.doubtful_end < 2.0 or not is_another(fit, SLIM)):
-        kind = OPPOSITE
-    if kind == OPPOSITE and (not is_another(fit, OPPOSITE) or (many and not thorough)):
-        kind = MIDDLE
-    if kind == MIDDLE and (last == SOMEWHERE or not is_another(fit, MIDDLE)):
-        kind = PEAK
-    if PEAK <= kind < SOMEWHERE and best_place(fit) < 0:
-        kind = SOMEWHERE
-    if kind == SOMEWHERE and many and not thorough:
-        kind = UP
+        last = min(last, SOMEWHERE if fit.shapes >= 1.0 else ELSEWHERE)
+    while kind < last and not pays(fit, kind):
+        kind += 1
     return kind if kind < last else int(fit.max_starts)
+
+
+def pays(fit: Fit, kind: int) -> bool:
+    """Return whether there is a reason for a kind of start."""
+    thorough = fit.thorough > 0.0
+    few = thorough or len(fit.x) <= MANY
+    strayed = fit.doubtful_end == STRAYED and not thorough
+    there = 0.0 < fit.shapes < 1.0 and not thorough  # a component that is not looked for elsewhere
+    reason = True
+    if ASIDE <= kind < MIRROR:
+        reason = most_promising(fit) >= 0
+    elif kind == MIRROR:
+        reason = not strayed
+    elif kind == SWAP:
+        reason = closest(fit) >= 0 and not (there and fit.doubtful_end >= 2.0)
+    elif kind == OPPOSITE:
+        reason = few and not strayed and is_another(fit, OPPOSITE) and (turned(fit) or not there)
+    elif kind == MIDDLE:
+        reason = (thorough or not few) and is_another(fit, MIDDLE)
+    elif PEAK <= kind < SOMEWHERE:
+        reason = best_place(fit) >= 0
+    elif kind == SOMEWHERE:
+        reason = few and not strayed and not there
+    elif kind == DOWN:
+        reason = few
+    return reason
 
 
 def other_start(fit: Fit, kind: int) -> None:
@@ -167,12 +185,11 @@ def other_start(fit: Fit, kind: int) -> None:
     away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
     is put where another value promises most. MIRROR is half as far from the first start, on its other side, or
     the first start with amounts that were only guessed where they ended. SWAP is the end,
-    where two parameters with the same limits exchange their values, as widths of two components; SLIM is the end with widths
-    that have grown much narrower, as that of a peak in the place of the background. OPPOSITE is the end with
+    where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
-    on an absent component is put where it promises most. UP is some errors away from the end, along the valley, with
-    undetermined parameters of a minimum on the other side between their limits. From BESIDE on each parameter alone is moved
-    up, and down. SOMEWHERE, ELSEWHERE and all others have loosely determined parameters anywhere between their limits.
+    on an absent component is put where it promises most. UP and DOWN are some errors away from the end, to both sides along
+    the valley, with undetermined parameters of a minimum on the other side between their limits. From BESIDE on each parameter
+    alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others have loosely determined parameters anywhere between their limits.
     """
     if ASIDE <= kind < MIRROR:
         start_aside(fit)
@@ -182,7 +199,7 @@ def other_start(fit: Fit, kind: int) -> None:
         return
     way = 0.25 if kind == EARLY else 2.0 if kind == BEYOND else 0.5 if kind == HALF_WAY else -0.5
     place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES - 1
-    if SWAP <= kind <= SLIM:
+    if kind == SWAP:
         fit.returns -= 1.0  # if it leads back, others may not
     guessed = amounts_were_guessed(fit)
     first = closest(fit) if kind == SWAP else -1
@@ -195,14 +212,14 @@ def other_start(fit: Fit, kind: int) -> None:
             x = fit.end[i] if fit.low[i] == 0.0 else fit.start[i]
         elif kind <= MIRROR:
             x = (1.0 - way) * fit.start[i] + way * fit.end[i]
-        elif SLIM <= kind <= MIDDLE:
+        elif OPPOSITE <= kind <= MIDDLE:
             x = another(fit, kind, i)
         elif i == first:
             x = fit.end[second]
         elif i == second:
             x = fit.end[first]
-        elif kind == UP:
-            x = up(fit, i)
+        elif UP <= kind <= DOWN:
+            x = along(fit, i, ERRORS if kind == UP else -ERRORS)
         elif kind == BESIDE + 2 * i:
             x = fit.end[i] + STEP * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
@@ -221,7 +238,7 @@ def amounts_were_guessed(fit: Fit) -> bool:
     return guessed
 
 
-def up(fit: Fit, i: int) -> float:
+def along(fit: Fit, i: int, errors: float) -> float:
     """Return where a parameter is some errors along the valley, or on the other side if it is undetermined at a minimum."""
     if fit.best_rank >= 1.0 and fit.end_error[i] < 0.0 and isfinite(fit.high[i] - fit.low[i]):
         return float(fit.low[i] + fit.high[i] - fit.end[i])
@@ -229,28 +246,34 @@ def up(fit: Fit, i: int) -> float:
     n = len(fit.x)
     variance = fit.end_covariance[k * n + k]
     valley = fit.end_covariance[k * n + i] / sqrt(variance) if variance > 0.0 else 0.0
-    return float(fit.end[i] + ERRORS * valley)
+    return float(fit.end[i] + errors * valley)
 
 
 def is_another(fit: Fit, kind: int) -> bool:
-    """Return whether SLIM, OPPOSITE or MIDDLE is not where the first start led."""
+    """Return whether OPPOSITE or MIDDLE is not where the first start led."""
     some = False
     for i in range(len(fit.x)):
         some = some or another(fit, kind, i) != fit.end[i]
     return some
 
 
+def turned(fit: Fit) -> bool:
+    """Return whether a parameter of both signs is at a limit, as a phase that goes on at the other one."""
+    some = False
+    for i in range(len(fit.x)):
+        at_limit = fit.end[i] <= fit.low[i] or fit.end[i] >= fit.high[i]
+        some = some or (at_limit and fit.low[i] < 0.0 < fit.high[i])
+    return some
+
+
 def another(fit: Fit, kind: int, i: int) -> float:
-    """Return where a parameter that SLIM, OPPOSITE or MIDDLE moves starts; others start at their end.
+    """Return where a parameter that OPPOSITE or MIDDLE moves starts; others start at their end.
 
     Amounts, which begin at zero, stay where they are.
     """
     width = fit.high[i] - fit.low[i]
     if fit.low[i] == 0.0 or not isfinite(width):
         return float(fit.end[i])
-    if kind == SLIM:
-        grown = is_width(fit, i, SCALE) and fit.end[i] > GROWN * fit.start[i]
-        return float(fit.end[i] / NARROWER) if grown else float(fit.end[i])
     if kind == MIDDLE:
         hardly = fit.end_error[i] < 0.0 or fit.end_error[i] > VERY_LOOSE * width
         return float(fit.low[i] + 0.5 * width) if hardly else float(fit.end[i])

@@ -105,6 +105,7 @@ def move_on(fit: Fit, taken: bool, slow: bool) -> None:
     bounded = fit.bounded > 0.0
     if not bounded:
         fit.rough = 1.0
+        fit.saddles += 1.0
     close = bounded and edm <= fit.goal
     unsure = fit.doubtful > 0.0
     flats = fit.flats

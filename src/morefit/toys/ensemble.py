@@ -234,9 +234,11 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        return np.asarray(
-            layout.first_records(start[None], self.limits, self.edm_goal, starts, self.thorough)[0]
+        edges = self.fitted.edges(tuple(self.floating))
+        (record,) = layout.first_records(
+            start[None], self.limits, self.edm_goal, starts, self.thorough, edges=edges
         )
+        return np.asarray(record)
 
     @cached_property
     def grids(self) -> tuple[Cells | None, ...]:
