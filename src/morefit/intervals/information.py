@@ -25,6 +25,7 @@ from morefit.model.parts import check_known
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
+from morefit.records.named_arrays import by_names
 from morefit.targets.base import Backend, Events
 from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
@@ -59,6 +60,10 @@ class FisherInformation(Frozen):
 
     converted = {"names": words, "values": floats}
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "matrix", by_names(self.matrix, self.names, 2))
+
     @property
     def valid(self) -> bool:
         """Whether the integral is as accurate as promised and the information can be inverted."""
@@ -67,7 +72,7 @@ class FisherInformation(Frozen):
     @cached_property
     def covariance(self) -> Array:
         """The inverse of the matrix: no unbiased estimate has a smaller covariance; nan if there is none."""
-        return invert(self.matrix)
+        return by_names(invert(np.asarray(self.matrix)), self.names, 2)
 
     @property
     def errors(self) -> Mapping[str, float]:

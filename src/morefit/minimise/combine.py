@@ -14,6 +14,7 @@ from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
+from morefit.records.named_arrays import by_names
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
@@ -42,6 +43,10 @@ class Combination(Frozen):
     ndf: int
 
     converted = {"names": words, "values": floats, "errors": floats, "covariance": matrix}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "covariance", by_names(self.covariance, self.names, 2))
 
     @property
     def p_value(self) -> float:

@@ -36,6 +36,7 @@ from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
+from morefit.records.named_arrays import by_names
 
 
 def started_at(objective: Objective, place: Array) -> Objective:
@@ -228,7 +229,7 @@ def make_result(
         values=ByName({n: fitted[n] if n in fitted else start[n] for n in problem.names}),
         errors=ByName({n: uncertain.get(n, 0.0) for n in problem.names}),
         floating=problem.floating,
-        covariance=read_only(covariance),
+        covariance=by_names(read_only(covariance), problem.floating, 2),
         nll=float(verdict.last.value[0]),
         edm=float(verdict.edm),
         valid=not reasons,

@@ -26,6 +26,7 @@ from morefit.records.fields import (
     texts,
     words,
 )
+from morefit.records.named_arrays import by_names
 from morefit.text import elsewhere
 from morefit.text.arguments import no_attribute
 from morefit.text.suggest import suggest
@@ -90,7 +91,7 @@ class FitResult(Frozen):
     """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.
 
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
-    of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name. Errors are 0 for fixed
+    of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name, and so does ``covariance[mu, sigma]``. Errors are 0 for fixed
     parameters and NaN without a covariance. ``nll`` is minus the logarithm of the likelihood. ``minos`` has
     (lower, upper) errors (lower < 0) of the parameters for which MINOS was run. ``errors_from`` is the kind of errors
     and covariance: "naive", "gradients", "sumw2", "sandwich", "bootstrap" or "sweights". ``flat_directions`` are those along which
@@ -164,6 +165,7 @@ class FitResult(Frozen):
             )
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
+        object.__setattr__(self, "covariance", by_names(self.covariance, self.floating, 2))
 
     def fitted_to(self, likelihood: Term) -> FitResult:
         """Set the likelihood that was minimised, without its kernels and what backends hold of its data."""
@@ -196,7 +198,7 @@ class FitResult(Frozen):
         with np.errstate(over="ignore", invalid="ignore"):
             scaled: Array = self.covariance / deviations / deviations[:, None]
         np.fill_diagonal(scaled, np.where(np.isnan(deviations), np.nan, 1.0))
-        return scaled
+        return by_names(scaled, self.floating, 2)
 
     def covariance_of(self, *parameters: Any) -> Array:
         """Return the covariance matrix of some floating parameters, which may be named, in that order."""

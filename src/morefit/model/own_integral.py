@@ -1,8 +1,8 @@
-"""Compare integrals that densities know by a formula of their own with numerical ones, once for each model."""
+"""Compare integrals and quantiles that densities know by formulas of their own with numerical ones, once for each model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitut
 from morefit.expr.evaluate import adapted_to
 from morefit.model.arguments import conditional, listing
 from morefit.model.integrate import integral_over_box, plain_integral
+from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ MAX_SIZE = {
 TOLERANCE = 1e-6  # of the numerical integral, and its relative error,
 RESOLVED = 1e-4  # which it must not exceed, to be compared with
 WRONG = 1e-3  # relative difference
+PART = 0.3  # of the range, and of the events, up to which a density of one observable is compared
+MAX_SHOWN = 6  # parameters in a message
 
 
 def check_integral(pdf: Pdf) -> None:
@@ -74,32 +77,71 @@ def compare(pdf: Pdf, values: Mapping[str, float]) -> bool:
     integral = pdf.integral()
     if any(node.op is Op.INTEGRAL for node in toposort(integral)):
         return False
-    known: dict[Expr, Expr] = {q.symbol: const(values[q.name]) for q in pdf.parameters}
-    known |= {o.expr: const(values[o.name]) for o in pdf.given}
-    density = substitute(pdf.density(), known)
-    check = integral_over_box(density, pdf.drawn, ())
-    if check.op is not Op.INTEGRAL:
-        check = plain_integral(density, pdf.drawn)
-    adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
-    formula, total = float(evaluate(integral, values)), float(adapted.totals[0])
-    if not (adapted.error < RESOLVED and isfinite(total) and total > 0):
+    formula, total = float(evaluate(integral, values)), numerical(pdf, values, pdf.drawn)
+    if total is None:
         return False
     if not abs(formula - total) <= WRONG * total:
+        given = f" with {listing(pdf.given)} given" if pdf.given else ""
         raise ModelError(
-            f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)}, which is {total:.6g} at"
-            f" {written(values)}, got {formula:.6g}; change the integral{advice(pdf)}"
+            f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)}{given}, {total:.6g}"
+            f"{where_it_is(pdf, values)}, got {formula:.6g}; {advice(pdf)}"
         )
+    if pdf.has_own_integral and len(pdf.drawn) == 1:
+        compare_parts(pdf, values, total)
     return True
 
 
-def written(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:.6g}" for name, value in values.items()) or "all events"
+def compare_parts(pdf: Pdf, values: Mapping[str, float], total: float) -> None:
+    """Refuse a density of one observable whose integrals over parts of the range, or whose quantiles, are wrong."""
+    (x,) = pdf.drawn
+    middle = x.low + PART * (x.high - x.low)
+    between, quantile = pdf.integral_between(const(x.low), const(middle)), pdf.quantile(const(PART))
+    below = None if between is None else numerical(pdf, values, [x.within({x.name: (x.low, middle)})])
+    if between is not None and below is not None:
+        formula = float(evaluate(between, values))
+        if not abs(formula - below) <= WRONG * total:
+            raise ModelError(
+                f"density '{type(pdf).__name__}': integral_between must return that over '{x.name}' from {x.low:.6g} to"
+                f" {middle:.6g}, {below:.6g}{where_it_is(pdf, values)}, got {formula:.6g}; change it or leave it out"
+            )
+    if quantile is None:
+        return
+    place = float(evaluate(quantile, values))
+    inside = x.low < place < x.high
+    share = numerical(pdf, values, [x.within({x.name: (x.low, place)})]) if inside else 0.0
+    if share is not None and not abs(share / total - PART) <= WRONG:
+        raise ModelError(
+            f"density '{type(pdf).__name__}': quantile({PART}) must be where {PART} of the events lie below, got"
+            f" '{x.name}' = {place:.6g}, below which {share / total:.6g} lie{where_it_is(pdf, values)}; change it or leave it out"
+        )
+
+
+def numerical(pdf: Pdf, values: Mapping[str, float], drawn: Sequence[Observable]) -> float | None:
+    """Return the numerical integral of a density over observables; None if it is not resolved, or not positive."""
+    known: dict[Expr, Expr] = {q.symbol: const(values[q.name]) for q in pdf.parameters}
+    known |= {o.expr: const(values[o.name]) for o in pdf.given}
+    density = substitute(pdf.density(), known)
+    check = integral_over_box(density, drawn, ())
+    if check.op is not Op.INTEGRAL:
+        check = plain_integral(density, drawn)
+    adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
+    total = float(adapted.totals[0])
+    return total if adapted.error < RESOLVED and isfinite(total) and total > 0 else None
+
+
+def where_it_is(pdf: Pdf, values: Mapping[str, float]) -> str:
+    """Return at which values integrals were compared: of what is given, or of the first parameters."""
+    names = [one.name for one in pdf.given or pdf.parameters]
+    places = [f"{name} = {values[name]:.6g}" for name in names[:MAX_SHOWN]] + ["..."] * (
+        len(names) > MAX_SHOWN
+    )
+    return f" at {', '.join(places)}" if places else ""
 
 
 def advice(pdf: Pdf) -> str:
-    """Return what else may be done about an integral that is wrong."""
+    """Return what can be done about an integral that is wrong."""
     if pdf.given:
-        return " or what is given"
-    return (
-        " or leave it out; check=False takes it as it is, for events that are labels or have another measure"
-    )
+        return "change the integral or what is given"
+    by_option = "integral_checked" in vars(pdf)
+    way = "check=False" if by_option else "integral_checked = False in its class"
+    return f"change it or leave it out, or set {way} where events are labels or have another measure"

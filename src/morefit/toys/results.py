@@ -16,6 +16,7 @@ from morefit.arrays import Array, Frozen, frozen_copy
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
+from morefit.records.named_arrays import by_names
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
 from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
@@ -64,7 +65,7 @@ class ToyResults(Frozen):
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
     indexes ``HOW``: how each result was obtained, or that its density is negative between events, where the first
     2 000 toys of a study are looked at. ``first`` is the number of the first toy in the study. Parameters
-    are named, or passed as the parameter itself.
+    are named, or passed as the parameter itself: ``values[mu]`` is the column of one.
     """
 
     names: tuple[str, ...]
@@ -90,6 +91,8 @@ class ToyResults(Frozen):
         problems = [*wrong_shapes(self), *wrong_entries(self)]
         if problems:
             raise DataError(f"toy results: {'; '.join(problems)}")
+        for name in ("values", "errors"):
+            object.__setattr__(self, name, by_names(getattr(self, name), self.names))
 
     def __len__(self) -> int:
         return len(self.values)
