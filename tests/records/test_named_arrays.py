@@ -39,8 +39,8 @@ def test_numbers_slices_and_masks_work_as_in_numpy():
     [
         (VALUES, "nu", "parameter 'nu': not fitted; did you mean 'mu'?"),
         (MATRIX, ("mu", "nu"), "parameter 'nu': not fitted"),
-        (VALUES, ("mu", "sigma"), r"names are of the last 1 of its axes, got \('mu', 'sigma'\)"),
-        (MATRIX, ("mu", "mu", "mu"), "names are of the last 2 of its axes"),
+        (VALUES, ("mu", "sigma"), r"takes names at place 1, got \('mu', 'sigma'\)"),
+        (MATRIX, ("mu", "mu", "mu"), "takes names at place 0 and place 1, got"),
     ],
 )
 def test_names_that_are_not_there_are_answered_in_a_sentence(array, key, message):
@@ -71,5 +71,11 @@ def test_every_result_is_indexed_by_parameters():
         assert values[SIGMA].tolist() == [1.0, 3.0, 5.0]
     for row in (replicas.best, replicas.errors, replicas.bias):
         assert row["sigma"] == row[1]
+    others = mf.intervals.Profile("tau", whole, whole, names, table, flags, 1.0, 0.0, (0.0, 2.0)).others
+    assert others["sigma"].tolist() == [1.0, 3.0, 5.0]
+    impacts = mf.intervals.Impacts(
+        "tau", 1.0, 0.1, names, *table[:1], *table[:1], *table[:1], *table[:1], two, two
+    )
+    assert (impacts.errors["sigma"], impacts.after[SIGMA].tolist()) == (1.0, [0.5, 4.0])
     for matrix in (GOOD.covariance, GOOD.correlation, information.matrix, information.covariance, combined.covariance, replicas.covariance):  # fmt: skip
         assert matrix[MU, "sigma"] == matrix[0, 1]

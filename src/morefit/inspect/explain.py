@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
+from morefit.kernel.ir import Kernel
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.simultaneous import Simultaneous
 from morefit.likelihood.unbinned import likelihood_of
@@ -20,6 +21,7 @@ from morefit.model import Pdf
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
+from morefit.rewrite.stages import Stages
 from morefit.targets.base import Backend, Events
 from morefit.text.arguments import in_sentences
 from morefit.text.tables import html_text
@@ -31,15 +33,40 @@ SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
 ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
 
 
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """What is shown of a kernel, without its machine code: that of another process is of no use."""
+
+    stages: Stages
+    kernel: Kernel
+    source: str
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, compiled: Compiled | Listing) -> Listing:
+        """Return the listing of a compiled kernel."""
+        program = compiled.program
+        return cls(compiled.stages, program.kernel, program.source, compiled.seconds)
+
+    @property
+    def program(self) -> Listing:
+        """The same: kernel and source are read from it as from a program."""
+        return self
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What became of a model; print it, or take its parts."""
 
     before: Expr  # the logarithm of the density as written
     after: Expr  # simplified
-    compiled: tuple[Compiled, ...]  # value; value and gradient; value, gradient and Hessian
+    compiled: tuple[Compiled | Listing, ...]  # value; value and gradient; value, gradient and Hessian
     run_seconds: tuple[float, ...]  # of one evaluation each, best of several; empty without data
     events: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        listings = tuple(map(Listing.of, self.compiled))
+        return Explanation, (self.before, self.after, listings, self.run_seconds, self.events)
 
     def __str__(self) -> str:
         parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled))), self.times()]

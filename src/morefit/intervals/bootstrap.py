@@ -71,11 +71,7 @@ class Bootstrap(SavedResult):
 
     job, layout = NAME, LAYOUT
     converted = {"names": words, "best": vector, "seconds": floats}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("best", "values"):
-            object.__setattr__(self, name, by_names(getattr(self, name), self.names))
+    named = {"best": ("names", 1), "values": ("names", 1)}
 
     @property
     def covariance(self) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Flags, Frozen
+from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval, bisect, two_sided
@@ -28,6 +28,7 @@ from morefit.minimise.conditional import (
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.choice import Decision
+from morefit.records.named_arrays import FrozenByName
 from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
@@ -37,7 +38,7 @@ APART = 1e-3  # of the spacing: closer points add no information, and spoil an i
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Profile(Frozen):
+class Profile(FrozenByName):
     """The nll as a function of one parameter, minimised over the others at each of its values.
 
     Where ``valid`` is False there is no valid minimum: ``nll`` is the lowest value seen, or nan, and intervals do not
@@ -54,6 +55,8 @@ class Profile(Frozen):
     minimum: float
     limits: tuple[float, float]
     choices: tuple[str, ...] = ()  # (B,), what each point has the lowest nll with, where a model has choices
+
+    named = {"others": ("names", 1)}
 
     @property
     def delta(self) -> Array:

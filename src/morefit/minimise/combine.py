@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
-from morefit.records.named_arrays import by_names
+from morefit.records.named_arrays import FrozenByName
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
@@ -26,7 +26,7 @@ Measured = tuple[int, str]  # the number of a result, and one of its parameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Combination(Frozen):
+class Combination(FrozenByName):
     """Values of P parameters combined from N measured ones, their covariance, and the weight of each in each.
 
     ``chi2`` with ``ndf`` degrees of freedom says how well the results agree.
@@ -43,10 +43,7 @@ class Combination(Frozen):
     ndf: int
 
     converted = {"names": words, "values": floats, "errors": floats, "covariance": matrix}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "covariance", by_names(self.covariance, self.names, 2))
+    named = {"covariance": ("names", 2)}
 
     @property
     def p_value(self) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
@@ -26,7 +26,7 @@ from morefit.records.fields import (
     texts,
     words,
 )
-from morefit.records.named_arrays import by_names
+from morefit.records.named_arrays import FrozenByName, by_names
 from morefit.text import elsewhere
 from morefit.text.arguments import no_attribute
 from morefit.text.suggest import suggest
@@ -87,7 +87,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Frozen):
+class FitResult(FrozenByName):
     """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.
 
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
@@ -146,6 +146,7 @@ class FitResult(Frozen):
     likelihood: ClassVar[Term | None] = None  # of each result that comes from a fit
 
     converted = CONVERT
+    named = {"covariance": ("floating", 2)}
 
     if not TYPE_CHECKING:
 
@@ -165,7 +166,6 @@ class FitResult(Frozen):
             )
         if not set(self.floating) <= set(self.names) == set(self.values) == set(self.errors):
             raise DataError("fit result: names, floating, values and errors must name the same parameters")
-        object.__setattr__(self, "covariance", by_names(self.covariance, self.floating, 2))
 
     def fitted_to(self, likelihood: Term) -> FitResult:
         """Set the likelihood that was minimised, without its kernels and what backends hold of its data."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import cycle
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
+from morefit.records.fields import ByName
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Plot(Generic[Numbers]):
     numbers: Numbers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "artists", MappingProxyType(dict(self.artists)))
+        object.__setattr__(self, "artists", ByName(dict(self.artists)))
 
     @property
     def figure(self) -> Figure:

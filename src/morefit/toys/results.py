@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, Frozen, frozen_copy
+from morefit.arrays import Array, frozen_copy
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
-from morefit.records.named_arrays import by_names
+from morefit.records.named_arrays import FrozenByName
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
 from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
@@ -59,7 +59,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ToyResults(Frozen):
+class ToyResults(FrozenByName):
     """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
 
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
@@ -85,14 +85,13 @@ class ToyResults(Frozen):
     unit: str = "events"
 
     converted = CONVERT
+    named = {"values": ("names", 1), "errors": ("names", 1)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         problems = [*wrong_shapes(self), *wrong_entries(self)]
         if problems:
             raise DataError(f"toy results: {'; '.join(problems)}")
-        for name in ("values", "errors"):
-            object.__setattr__(self, name, by_names(getattr(self, name), self.names))
 
     def __len__(self) -> int:
         return len(self.values)
