@@ -221,7 +221,9 @@ def test_a_belt_is_not_told_twice_where_it_is():
 
 
 def test_weights_of_files_are_a_column():
-    with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
+    with pytest.raises(
+        mf.DataError, match=r"weights: must be the name of a column, or a formula of observables, got \['w'\]"
+    ):
         mf.read("nowhere.npz", X, weight=["w"])
 
 
