@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from math import log2
 
 import numpy as np
 
@@ -82,6 +83,7 @@ class Fit(Record):
     low: Vector  # (n,)
     high: Vector  # (n,)
     goal: float  # of the edm
+    value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
     max_steps: float  # from each start
     max_starts: float  # other starts of a fit that may have ended in the wrong valley
     thorough: float  # 1: other starts of every fit
@@ -109,9 +111,17 @@ MATRICES = frozenset(
 )
 
 MAX_STEPS = 100
+USUAL_GOAL = 1e-4  # of the EDM, of events that count once
+FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
 REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
+
+
+def value_unit(goal: float) -> float:
+    """Return what rises of an nll are measured in: one, or a power of two if the goal of the EDM is that of other weights."""
+    ratio = goal / USUAL_GOAL
+    return 1.0 if 1 / FAR_FROM_ONE < ratio < FAR_FROM_ONE else 2.0 ** round(log2(ratio))
 
 
 @lru_cache
@@ -166,7 +176,9 @@ class FitLayout:
         rows = np.zeros((len(start), self.size))
         for name, values in (("start", np.clip(start, low, high)), ("low", low), ("high", high)):
             rows[:, self.record.slice(name)] = values
-        rows[:, self.record.first("goal")] = goal
+        unit = value_unit(goal)
+        rows[:, self.record.first("goal")] = goal / unit
+        rows[:, self.record.first("value_unit")] = unit
         rows[:, self.record.first("max_steps")] = MAX_STEPS
         rows[:, self.record.first("max_starts")] = max_starts
         rows[:, self.record.first("thorough")] = thorough

@@ -109,8 +109,13 @@ class Term(ABC):
 
     @property
     def weight_scale(self) -> float:
-        """The least mean weight of a part, at most one; distances to a minimum are as small as weights are."""
-        return least_mean_weight(part.data for part in self.parts if part.has_weights)
+        """The least mean weight of a part; distances to a minimum are as small as weights are.
+
+        It is at most one where something is not weighted: a part, or a constraint.
+        """
+        weighted = [part.data for part in self.parts if part.has_weights]
+        alone = len(weighted) == len(self.parts) and not any(part.constraints for part in self.parts)
+        return least_mean_weight(weighted, alone=alone)
 
     @property
     def extended(self) -> bool:

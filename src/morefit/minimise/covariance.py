@@ -75,7 +75,7 @@ def with_errors(
         covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)]) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = np.diag(covariance)
-    if result.valid and not np.all(variances >= 0):
+    if result.valid and not np.all(variances > 0):  # squares of tiny weights are zero
         reasons.append(f"the {chosen} covariance has variances that are not positive")
     known = np.sqrt(np.where(variances >= 0, variances, np.nan))
     errors = dict(result.errors) | dict(zip(problem.floating, known.tolist(), strict=True))

@@ -123,7 +123,7 @@ class Migrad:
             )
         else:
             minuit = Minuit(self.objective.value, start, name=problem.floating)
-        minuit.errordef = Minuit.LIKELIHOOD
+        minuit.errordef = Minuit.LIKELIHOOD * self.objective.weight
         minuit.strategy = self.strategy
         minuit.tol = self.options.tolerance
         minuit.limits = [problem.limits[n] for n in problem.floating]

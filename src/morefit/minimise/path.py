@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, read_only
 from morefit.errors import DataError, FitError, ModelError
-from morefit.kernel.fit_layout import FitRows
+from morefit.kernel.fit_layout import FitRows, value_unit
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import (
     Verdict,
@@ -43,9 +43,7 @@ def started_at(objective: Objective, place: Array) -> Objective:
     """Return the same objective with another start; calls are counted together."""
     problem = objective.problem
     values = dict(problem.values) | dict(zip(problem.floating, place.tolist(), strict=True))
-    return Objective(
-        objective.likelihood, replace(problem, values=values), objective.by_scores, objective.calls
-    )
+    return replace(objective, problem=replace(problem, values=values), lowest=math.inf, best=None, last=None)
 
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
@@ -66,7 +64,8 @@ class End(NamedTuple):
         there = float(verdict.last.value[0])
         lost = self.status in (FLAT, DEGENERATE) and not verdict.flat
         known = not any(True for _ in failure_reasons(verdict))
-        return self.value < there - HIGHER or (lost and not known and self.value <= there + verdict.goal)
+        much = HIGHER * value_unit(verdict.goal)
+        return self.value < there - much or (lost and not known and self.value <= there + verdict.goal)
 
 
 def minimise_likelihood(
@@ -75,10 +74,9 @@ def minimise_likelihood(
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
     newton = options.uses_newton
-    if likelihood.weighted:
-        options = replace(options, tolerance=options.tolerance * likelihood.weight_scale)
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
-    objective = Objective(likelihood, problem, chosen == "gradients")
+    weight = likelihood.weight_scale if likelihood.weighted else 1.0
+    objective = Objective(likelihood, problem, chosen == "gradients", weight)
     if newton:
         expect_fit(likelihood, problem)
         for part in likelihood.parts:
@@ -138,7 +136,7 @@ def in_lower_valleys(
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
     """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended."""
-    goal = edm_goal(tolerance, MIN_TOLERANCE)
+    goal = edm_goal(tolerance, MIN_TOLERANCE) * objective.weight
     try:
         rows = None if objective.by_scores else fit_at_once(objective, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters

@@ -155,7 +155,7 @@ class Ensemble:
             return self.goal
         each = zip(self.fitted.parts, self.formulas, strict=True)
         sizes = [part.events if weight is None else WEIGHED for part, weight in each]
-        return self.goal * least_mean_weight(self.draw(0, np.array([sizes])).datasets(0))
+        return self.goal * least_mean_weight(self.draw(0, np.array([sizes])).datasets(0), alone=False)
 
     @cached_property
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:

@@ -84,7 +84,9 @@ def fit_many(
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
         weighted=any(d.weights is not None for data in checked for d in data),
-        goal=GOAL * least_mean_weight(d for data in checked for d in data),
+        goal=GOAL * least_mean_weight(
+            (d for data in checked for d in data), alone=not any(part.constraints for part in template.parts)
+        ),
     )  # fmt: skip
     fits = fit_stored(ensemble, checked)
     if any(is_simulated(part.model) for part in template.parts):
