@@ -111,17 +111,15 @@ MATRICES = frozenset(
 )
 
 MAX_STEPS = 100
-USUAL_GOAL = 1e-4  # of the EDM, of events that count once
 FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
 REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
 
 
-def value_unit(goal: float) -> float:
-    """Return what rises of an nll are measured in: one, or a power of two if the goal of the EDM is that of other weights."""
-    ratio = goal / USUAL_GOAL
-    return 1.0 if 1 / FAR_FROM_ONE < ratio < FAR_FROM_ONE else 2.0 ** round(log2(ratio))
+def value_unit(weight: float) -> float:
+    """Return what rises of an nll are measured in: one, or a power of two near a mean weight that is far from one."""
+    return 1.0 if 1 / FAR_FROM_ONE < weight < FAR_FROM_ONE else 2.0 ** round(log2(weight))
 
 
 @lru_cache
@@ -169,14 +167,24 @@ class FitLayout:
         return self.record.first("covariance")
 
     def first_records(
-        self, start: Array, limits: Array, goal: float, max_starts: int, thorough: bool = False
+        self,
+        start: Array,
+        limits: Array,
+        goal: float,
+        max_starts: int,
+        thorough: bool = False,
+        *,
+        weight: float = 1.0,
     ) -> Array:
-        """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros."""
+        """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
+
+        ``weight`` is the mean one of events.
+        """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
         for name, values in (("start", np.clip(start, low, high)), ("low", low), ("high", high)):
             rows[:, self.record.slice(name)] = values
-        unit = value_unit(goal)
+        unit = value_unit(weight)
         rows[:, self.record.first("goal")] = goal / unit
         rows[:, self.record.first("value_unit")] = unit
         rows[:, self.record.first("max_steps")] = MAX_STEPS

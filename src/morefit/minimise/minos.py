@@ -117,6 +117,7 @@ def minos_of_minuit(
     if not errors and not migrad.failure:
         sides.notes.append("minos: Minuit finds no valid minimum to begin from")
     for name, error in errors.items():
+        unit = migrad.unit_of(name)
         for k, side in enumerate(SIDES):
             if not getattr(error, f"{side}_valid"):
                 why = (
@@ -124,9 +125,9 @@ def minos_of_minuit(
                 )
                 sides.add(name, k, nan, f"no {{side}} error, {why}")
             elif getattr(error, f"at_{side}_limit"):
-                sides.add(name, k, getattr(error, side), "the {side} error ends at the limit")
+                sides.add(name, k, unit * getattr(error, side), "the {side} error ends at the limit")
             else:
-                sides.add(name, k, getattr(error, side))
+                sides.add(name, k, unit * getattr(error, side))
     return [migrad.failure] if migrad.failure else []
 
 

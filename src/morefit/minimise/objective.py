@@ -80,11 +80,6 @@ class Objective:
         return finite(self.at(x, 0).value[0])
 
 
-# iminuit looks here first; to inspect a signature takes longer than a pass over 10 000 events
-for seen in (Objective.value_of_pair, Objective.value):
-    seen.__dict__["_parameters"] = {"x": None}
-
-
 def finite(value: float) -> float:
     """Return a finite number for Minuit to compare."""
     return float(value) if math.isfinite(value) else 1e300

@@ -64,7 +64,7 @@ class End(NamedTuple):
         there = float(verdict.last.value[0])
         lost = self.status in (FLAT, DEGENERATE) and not verdict.flat
         known = not any(True for _ in failure_reasons(verdict))
-        much = HIGHER * value_unit(verdict.goal)
+        much = HIGHER * verdict.unit
         return self.value < there - much or (lost and not known and self.value <= there + verdict.goal)
 
 
@@ -149,7 +149,7 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
     status, fixed = rows.status[0], rows.column("fixed")[0]
     end = End(rows.x[0], float(rows.value[0]), float(status))
     if status == CONVERGED and not fixed:
-        return verdict_of(rows, goal), end
+        return replace(verdict_of(rows, goal), unit=value_unit(objective.weight)), end
     return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end
 
 
@@ -162,7 +162,12 @@ def stepwise(objective: Objective, goal: float) -> Minima:
         wait_for_code(objective)
         starts = 0 if likelihood.one_minimum else STARTS
         return minimise(
-            lambda _, x: objective.at(x[0], 2), problem.start[None, :], limits, goal, starts=starts
+            lambda _, x: objective.at(x[0], 2),
+            problem.start[None, :],
+            limits,
+            goal,
+            starts=starts,
+            weight=objective.weight,
         )
     minima = minimise_eliminated(
         elimination,

@@ -79,7 +79,7 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=first_record(problem, job.layout, goal, starts),
+        record=first_record(problem, job.layout, goal, starts, objective.weight),
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),
@@ -98,11 +98,10 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
 
 
 @lru_cache(maxsize=64)
-def first_record(problem: Problem, layout: FitLayout, goal: float, starts: int) -> Array:
+def first_record(problem: Problem, layout: FitLayout, goal: float, starts: int, weight: float) -> Array:
     """Return the record with which a fit begins, read-only; fits of a model have the same."""
-    return read_only(
-        layout.first_records(problem.start[None], problem.floating_limits, goal, starts)[0].copy()
-    )
+    limits = problem.floating_limits
+    return read_only(layout.first_records(problem.start[None], limits, goal, starts, weight=weight)[0].copy())
 
 
 def part_values(part: Likelihood, problem: Problem) -> Array:

@@ -52,6 +52,7 @@ class Ensemble:
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
     goal: float = GOAL  # of the EDM, of events that count once
+    mean_weight: float = 1.0  # of stored datasets
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
@@ -149,13 +150,13 @@ class Ensemble:
         return tuple(None if self.weighted else part.weight for part in self.fitted.parts)
 
     @cached_property
-    def edm_goal(self) -> float:
-        """The EDM at which fits end, which is as small as weights are."""
+    def weight_scale(self) -> float:
+        """The mean weight of events: the EDM at which fits end is as small."""
         if all(weight is None for weight in self.formulas):
-            return self.goal
+            return self.mean_weight
         each = zip(self.fitted.parts, self.formulas, strict=True)
         sizes = [part.events if weight is None else WEIGHED for part, weight in each]
-        return self.goal * least_mean_weight(self.draw(0, np.array([sizes])).datasets(0), alone=False)
+        return least_mean_weight(self.draw(0, np.array([sizes])).datasets(0), alone=False)
 
     @cached_property
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
@@ -224,7 +225,14 @@ class Ensemble:
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
         return np.asarray(
-            layout.first_records(start[None], self.limits, self.edm_goal, starts, self.thorough)[0]
+            layout.first_records(
+                start[None],
+                self.limits,
+                self.goal * self.weight_scale,
+                starts,
+                self.thorough,
+                weight=self.weight_scale,
+            )[0]
         )
 
     @cached_property
