@@ -31,7 +31,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ NOT_BINNED = (
 )
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
     """Events as named columns of numbers or labels, with optional weights; a read-only copy.
@@ -69,6 +70,12 @@ class Dataset:
 
     __iter__: ClassVar[None] = None
     in_memory: ClassVar[bool] = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            column = not name.startswith("_") and name in self.names
+            return no_attribute(self, name, {name: f"write data['{name}'] for a column"} if column else {})
 
     @in_sentences
     def __init__(

@@ -24,6 +24,7 @@ from morefit.data.weights import Weights
 from morefit.errors import BackendError, DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
+from morefit.text.arguments import methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.workers import DaskClient, explained, on_worker, origin
 
@@ -101,6 +102,7 @@ def result_of(future: Any) -> Any:
 ARRAYS = ("_columns", "_weights")  # that a dataset in files does not have
 
 
+@methods_in_sentences
 class FileDataset(Dataset):
     """Events that stay in parquet or ROOT files, for more of them than fit into memory.
 

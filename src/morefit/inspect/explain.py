@@ -23,7 +23,7 @@ from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
 from morefit.rewrite.stages import Stages
 from morefit.targets.base import Backend, Events
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.tables import html_text
 from morefit.toys.arguments import no_events
 
@@ -54,6 +54,7 @@ class Listing:
         return self
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What became of a model; print it, or take its parts."""
@@ -145,6 +146,7 @@ def indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class JointExplanation:
     """What became of each part of a sum of likelihoods."""

@@ -34,7 +34,7 @@ from morefit.records.named_arrays import by_names
 from morefit.records.results import Layout, SavedResult
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -52,6 +52,7 @@ def vector(numbers: Sequence[float]) -> Array:
     return frozen_copy(numbers, np.float64)
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(SavedResult):
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).

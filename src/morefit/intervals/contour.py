@@ -28,7 +28,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.records.named_arrays import FrozenByName
 from morefit.resources import check_memory
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, whole_number
 
@@ -48,6 +48,7 @@ SEGMENTS: dict[int, tuple[tuple[int, int], ...]] = {
 ROUND_EVEN, ROUND_ODD = ((3, 0), (1, 2)), ((0, 1), (2, 3))
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Contour(FrozenByName):
     """The nll as a function of two parameters on a grid, minimised over the others at each node.

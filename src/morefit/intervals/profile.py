@@ -29,7 +29,7 @@ from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
 from morefit.model.compose.choice import Decision
 from morefit.records.named_arrays import FrozenByName
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
@@ -37,6 +37,7 @@ WIDTH = 3.0  # standard deviations that a profile spans to each side by default
 APART = 1e-3  # of the spacing: closer points add no information, and spoil an interpolation
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile(FrozenByName):
     """The nll as a function of one parameter, minimised over the others at each of its values.

@@ -91,6 +91,10 @@ def combine(
     if not isinstance(results, list | tuple) or len(results) < 2:
         raise OptionError(f"{NAME}: needs a list of two results or more, got {results!r}")
     wanted = None if parameters is None else [name_of(p) for p in parameters]
+    if wrong := [one for one in wanted or () if not isinstance(one, str)]:
+        raise OptionError(
+            f"{NAME}: parameters must be a list of parameters or their names, got {wrong[0]!r:.60}"
+        )
     measured, values, covariance = blocks_of(results, wanted)
     fill_correlations(covariance, measured, len(results), correlations or {})
     inverse = invert(covariance)

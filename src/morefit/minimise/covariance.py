@@ -40,8 +40,8 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
     """
     if errors not in KINDS:
-        choices = ", ".join(map(repr, KINDS))
-        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
+        choices, way = ", ".join(map(repr, KINDS)), "; write minos=True" if errors == "minos" else ""
+        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}{way}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:

@@ -28,7 +28,7 @@ from morefit.records.fields import (
 )
 from morefit.records.named_arrays import FrozenByName, by_names
 from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -86,6 +86,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class FitResult(FrozenByName):
     """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
-from morefit.model.arguments import check_observables, listing
+from morefit.model.arguments import check_observables, described, listing
 from morefit.model.integrate import integral_out, integral_over
 from morefit.model.observable import Observable
 from morefit.model.parts import check_known
@@ -42,7 +42,9 @@ class Density(Pdf):
         object.__setattr__(self, "domain", (*(o for o in domain if o.name not in given), *self.given))
         object.__setattr__(self, "formula", to_expr(formula))
         object.__setattr__(self, "integral_formula", None if integral is None else to_expr(integral))
-        object.__setattr__(self, "integral_checked", bool(check))
+        if not isinstance(check, bool):
+            raise ModelError(f"density: check must be True or False, got {described(check)}")
+        object.__setattr__(self, "integral_checked", check)
         names = {o.name for o in self.domain}
         unknown = [s.name for s in symbols(Op.COLUMN, self.formula) if s.name not in names]
         if unknown:

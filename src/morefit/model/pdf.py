@@ -33,7 +33,7 @@ from morefit.model.printed import latex_text, short_text, tree_text
 from morefit.model.recipes import Recipe, Recipes
 from morefit.model.region import Region, YieldsIn, named_observable, probability_of
 from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import in_sentences, no_attribute
 
 # methods of a density that return a formula
 OF_FORMULAS = frozenset({"density", "integral", "integral_between"})
@@ -240,6 +240,7 @@ class Pdf(ABC):
         """Return whether a box leaves every observable that is drawn its whole range."""
         return all(o.within(box) is o for o in self.drawn)
 
+    @in_sentences
     def marginal(self, observables: Iterable[Observable | str] | Observable | str) -> Pdf:
         """Return the model of some of the observables, by name or object, the others integrated over."""
         some = (
@@ -302,6 +303,7 @@ class Pdf(ABC):
         """Return the logarithm of what a likelihood sums: for an extended model the density of events."""
         return self.log_normalised()
 
+    @in_sentences
     def replace(self, replacements: Mapping[Any, Any]) -> Pdf:
         """Return this model with new things in the places of old ones, such as ``{mu: other, "x": y, signal: shape}``.
 
@@ -312,6 +314,7 @@ class Pdf(ABC):
 
         return replace_parts(self, replacements)
 
+    @in_sentences
     def choose(self, labels: Mapping[str, str]) -> Pdf:
         """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
         from morefit.model.compose.choice import choose
@@ -335,6 +338,7 @@ class Pdf(ABC):
         """Return the argument that makes another density conditional on what this one is given, changed."""
         return {"given": change(self.given)} if self.given else {}
 
+    @in_sentences
     def pdf(self, data: object, values: Values = None, *, backend: Any = "auto") -> Array:
         """Return the normalised density of each event, computed by a compiled kernel; zero outside the ranges.
 
@@ -343,12 +347,14 @@ class Pdf(ABC):
         """
         return evaluator().pdf(self, data, values, backend)
 
+    @in_sentences
     def derivative(
         self, data: object, by: Any, order: int = 1, values: Values = None, *, backend: Any = "auto"
     ) -> Array:
         """Return the derivative of what ``pdf`` returns by an observable or a parameter, exactly."""
         return evaluator().derivative(self, data, by, order, values, backend=backend)
 
+    @in_sentences
     def cdf(self, x: ArrayLike, values: Values = None, *, given: Any = None, backend: Any = "auto") -> Array:
         """Return the probability that the observable of a density in one observable is at most ``x``.
 
@@ -356,6 +362,7 @@ class Pdf(ABC):
         """
         return evaluator().cdf(self, x, values, backend, given)
 
+    @in_sentences
     def probability_in(self, ranges: Ranges) -> Expr:
         """Return the probability that observables lie in ranges, as an expression of the parameters.
 
@@ -365,6 +372,7 @@ class Pdf(ABC):
 
         return probability_of(self, region_in(self, ranges))
 
+    @in_sentences
     def expected_in(self, ranges: Ranges) -> Expr:
         """Return how many events an extended model expects in ranges, as an expression for ``result.derived``."""
         from morefit.model.counts import region_in
@@ -376,6 +384,7 @@ class Pdf(ABC):
             )
         return add_all(*(total * share * probability_of(part, region) for share, part in self.shares()))
 
+    @in_sentences
     def integrate(
         self,
         ranges: Ranges,

@@ -17,6 +17,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
 from morefit.records.fields import ByName
+from morefit.text.arguments import methods_in_sentences
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ LOWEST = 0.3  # end of a legend; one that is lower gets two columns, and then sm
 SCALES = (1.0, 0.8, 0.65)  # of the text of a legend in two columns
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot(Generic[Numbers]):
     """What was drawn: the axes from top to bottom, the artists by name, and the numbers shown."""

@@ -18,6 +18,7 @@ from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
 from morefit.records.named_arrays import FrozenByName
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
+from morefit.text.arguments import methods_in_sentences
 from morefit.text.suggest import suggest
 from morefit.toys.summary import Bias, Coverage, PullSummary, clopper_pearson, moments
 from morefit.toys.text import LEVELS, Compared, Report, Row, as_html, as_text, headline
@@ -58,6 +59,7 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class ToyResults(FrozenByName):
     """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
