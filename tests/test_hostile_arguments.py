@@ -180,6 +180,7 @@ ANYTHING = {
     "pulls": (TOYS.pulls, {"name": "mu"}),
     "ways": (TOYS.fraction_by, {"how": "newton"}),
     "join": (mf.ToyResults.join, {"parts": [TOYS]}),
+    "kernel": (mf.explain(MODEL).kernel, {"order": 2}),
     "from_json": (mf.FitResult.from_json, {"source": BEST.to_json()}),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from morefit.dataclass import dataclass
+from morefit.errors import OptionError
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
 from morefit.kernel.ir import Kernel
@@ -26,6 +27,7 @@ from morefit.targets.base import Backend, Events
 from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.tables import html_text
 from morefit.toys.arguments import no_events
+from morefit.validate import whole_number
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 REPEATS = 5  # of an evaluation that is timed
@@ -110,11 +112,12 @@ class Explanation:
 
     def kernel(self, order: int) -> str:
         """Return the kernel of one order as text."""
+        order = check_order(order)
         return f"kernel for {ORDERS[order]}\n{indent(self.compiled[order].program.kernel.to_text(SHOWN))}"
 
     def source(self, order: int = 0) -> str:
         """Return the text the backend compiled."""
-        return self.compiled[order].program.source
+        return self.compiled[check_order(order)].program.source
 
     def dot(self) -> str:
         """Return the simplified graph for Graphviz, coloured by what each node depends on."""
@@ -131,6 +134,14 @@ class Explanation:
                 cells += [self.run_seconds[order] * 1e3, self.run_seconds[order] / max(self.events, 1) * 1e9]
             lines.append(" " * 9 + "".join(f"{c:>10.3f}" for c in cells) + f"   {ORDERS[order]}")
         return "\n".join(lines)
+
+
+def check_order(order: Any) -> int:
+    """Return the order of derivatives of a kernel."""
+    number = whole_number("explanation: order", order)
+    if number >= len(ORDERS):
+        raise OptionError(f"explanation: order must be 0, 1 or 2, for {', '.join(ORDERS)}, got {number}")
+    return number
 
 
 def shortened(text: str) -> str:

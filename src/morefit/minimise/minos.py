@@ -55,6 +55,8 @@ def with_minos(likelihood: Term, problem: Problem, options: Options, result: Fit
     """Return a result with MINOS errors; where these lead to a lower minimum, the fit starts again from there."""
     begin, sides = time.perf_counter(), Sides()
     names = minos_names(options.minos, problem.floating)
+    if not names:
+        return result
     if not result.valid:
         sides.notes.append("minos: not run, as the fit is not valid")
     elif options.uses_newton:
