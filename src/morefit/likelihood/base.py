@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -332,7 +333,11 @@ class Term(ABC):
     def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint | Quantity):
             return self.with_constraints(as_constraints(other))
-        return Term.join([self, other]) if isinstance(other, Term) else self._refuse(other)
+        if isinstance(other, Term):
+            return Term.join([self, other])
+        if hasattr(type(other), "__radd__") and not isinstance(other, Number | np.ndarray):
+            return NotImplemented  # a cost function of iminuit adds this one to itself
+        return self._refuse(other)
 
     def __radd__(self, other: object) -> Term:
         """Let ``sum([a, b])`` work, which starts at 0."""
