@@ -1,5 +1,7 @@
 """Arguments that make no sense are refused where they are given, with an error that names them."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -133,6 +135,55 @@ CALLS = {
     "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None], "weight": [3, ["w"]]}),
 }  # fmt: skip
 
+LIKELIHOOD = mf.Likelihood(MODEL, DATA)
+TOYS = mf.ToyResults(
+    ("mu",),
+    {"mu": 0.1},
+    *np.ones((2, 2, 1)),
+    *np.ones((2, 2)),
+    np.ones(2, bool),
+    np.zeros(2, int),
+    np.full(2, 9),
+    1,
+)
+# of every kind that somebody may confuse with another
+THINGS = [
+    None, [], "abc", {}, 3.5, -1, NAN, True, 1j, [None], {"a": 1}, DATA, MODEL, LIKELIHOOD, MODEL.parameters[0], X, BEST,
+    np.zeros((2, 3)), b"x", (1, 2, 3), 10**400, int,
+]  # fmt: skip
+# calls of which every argument is replaced by every thing, which must be taken or refused in a sentence
+ANYTHING = {
+    "observable": (mf.Observable, {"name": "q", "low": 0, "high": 1}),
+    "parameter": (mf.Parameter, {"name": "q", "start": 1}),
+    "density": (mf.Density, {"formula": np.exp(-X), "observables": X}),
+    "category": (mf.Category, {"name": "c", "labels": ["a", "b"]}),
+    "dataset": (mf.Dataset, {"source": {"x": [0.1]}}),
+    "constraint": (mf.constraint, {"quantity": MODEL.parameters[0], "value": 0.1, "error": 0.1}),
+    "formula": (mf.constraint, {"quantity": MODEL.parameters[0] ** 2}),
+    "combine": (mf.combine, {"results": [BEST, BEST]}),
+    "draw": (mf.draw, {"model": MODEL}),
+    "explain": (mf.explain, {"model": MODEL}),
+    "least squares": (mf.LeastSquares, {"function": MODEL.parameters[0] * X, "x": [0.1], "y": [0.2], "y_errors": [0.1]}),
+    "binned": (mf.BinnedLikelihood, {"model": MODEL, "histogram": (np.ones(2), np.array([-5.0, 0.0, 5.0]))}),
+    "cut": (mf.Dataset.cut, {"source": {"x": [0.1]}, "observables": X}),
+    "inside": (DATA.inside, {"region": {"x": (0, 1)}}),
+    "weights": (DATA.with_weights, {"weights": np.ones(50)}),
+    "marginal": (MODEL.marginal, {"observables": "x"}),
+    "replace": (MODEL.replace, {"replacements": {"mu": 0.2}}),
+    "choose": (MODEL.choose, {"labels": {}}),
+    "probability": (MODEL.probability_in, {"ranges": {"x": (0, 1)}}),
+    "value": (LIKELIHOOD.value, {"x": [0.1, 1.0]}),
+    "likelihoods": (LIKELIHOOD.__add__, {"other": LIKELIHOOD}),
+    "correlation": (BEST.correlation_of, {"one": "mu", "other": "sigma"}),
+    "budget": (BEST.error_budget, {"parameter": "mu", "groups": {"s": "sigma"}}),
+    "derived of toys": (TOYS.derived, {"formula": MODEL.parameters[0]}),
+    "pulls": (TOYS.pulls, {"name": "mu"}),
+    "ways": (TOYS.fraction_by, {"how": "newton"}),
+    "join": (mf.ToyResults.join, {"parts": [TOYS]}),
+    "kernel": (mf.explain(MODEL).kernel, {"order": 2}),
+    "from_json": (mf.FitResult.from_json, {"source": BEST.to_json()}),
+}  # fmt: skip
+
 CASES = [
     pytest.param(call, {argument: value}, id=f"{name}-{argument}-{k}")
     for name, (call, arguments) in CALLS.items()
@@ -146,6 +197,55 @@ def test_what_makes_no_sense_is_refused(call, change):
     with pytest.raises(MorefitError) as caught:
         call(**change)
     assert str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ANYTHING)
+def test_any_thing_in_the_place_of_any_argument_is_taken_or_refused_in_a_sentence(name):
+    # many used to be errors of Python: "object of type 'int' has no len()", "unhashable type: 'list'"
+    call, usual = ANYTHING[name]
+    call(**usual)
+    failures = []
+    for argument in inspect.signature(call).parameters:
+        for thing in THINGS:
+            try:
+                call(**(usual | {argument: thing}))
+            except Exception as error:
+                if isinstance(error, MorefitError) and str(error):
+                    continue
+                failures.append(f"{argument}={thing!r:.40}: {type(error).__name__}: {error!s:.60}")
+    assert not failures, "\n".join(failures)
+
+
+def test_a_wrong_type_is_named_with_what_is_declared():
+    with pytest.raises(mf.OptionError, match="draw: argument 'limit' must be a whole number, got None"):
+        mf.draw(MODEL, limit=None)
+    with pytest.raises(
+        mf.OptionError, match="argument 'precompute' must be one of 'auto', 'all', 'none', got \\[\\]"
+    ):
+        mf.explain(MODEL, precompute=[])
+    with pytest.raises(
+        mf.OptionError, match="argument 'measured' must be a Parameter or a list of Parameter, got 3"
+    ):
+        mf.constraint(MODEL.parameters[0], 0.1, 0.1, measured=3)
+    with pytest.raises(
+        mf.ModelError, match="likelihood: is added to other likelihoods and to constraints alone, got 3"
+    ):
+        LIKELIHOOD + 3
+    with pytest.raises(AttributeError, match=r"no attribute 'x'; write data\['x'\] for a column"):
+        DATA.x  # noqa: B018
+    with pytest.raises(
+        mf.OptionError, match=r"report: argument 'path' is missing; the order is report\(path, likelihood\)"
+    ):
+        BEST.report()
+
+
+def test_errors_of_functions_of_users_are_not_taken_for_those_of_arguments():
+    def fails(data, values):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        mf.toy_study(MODEL, toys=1, events=20, statistic=fails, progress=False)
 
 
 @pytest.mark.parametrize("name", [n for n in CALLS if "interval" not in n and n not in ("coverage", "files")])
@@ -221,7 +321,9 @@ def test_a_belt_is_not_told_twice_where_it_is():
 
 
 def test_weights_of_files_are_a_column():
-    with pytest.raises(mf.DataError, match=r"weights: must be the name of a column, got \['w'\]"):
+    with pytest.raises(
+        mf.DataError, match=r"weights: must be the name of a column, or a formula of observables, got \['w'\]"
+    ):
         mf.read("nowhere.npz", X, weights=["w"])
 
 

@@ -133,6 +133,27 @@ def test_events_that_changed_behind_an_old_date_are_an_error(paths):
         list(data._pieces.read(0, 2, (0, *data._kept[1:])))
 
 
+def test_weights_may_be_a_formula_whose_observables_select_events_too(paths):
+    # this used to be refused
+    pt = mf.Observable("pt", 0.5, 4.5)
+    formula = 1 / (0.2 + 0.1 * pt + 0.01 * M)
+    both = mf.read(paths, [M, pt])
+    expected = 1 / (0.2 + 0.1 * both["pt"] + 0.01 * both["m"])
+    there, plain = mf.FileDataset(paths, M, weights=formula), mf.FileDataset(paths, M, weights="weight")
+    for data in (
+        mf.read(paths, M, weights=formula),
+        *map(whole, (there, plain._for_observables((M,), formula))),
+    ):
+        np.testing.assert_array_equal(data["m"], both["m"])
+        np.testing.assert_allclose(data.weights, expected, rtol=1e-15)
+    assert there._for_observables((M,), formula) is there
+    assert pickle.loads(pickle.dumps(there)).sum_of_weights == there.sum_of_weights
+
+
+def whole(data):
+    return mf.Dataset.concatenate(list(data.pieces()))
+
+
 @pytest.mark.parametrize("name", ["m", "w"])
 def test_numbers_that_are_none_are_named_by_file_and_row(tmp_path, name):
     columns = {"m": np.full(3000, 6.0), "w": np.ones(3000)}
@@ -157,7 +178,7 @@ def test_numbers_that_are_none_are_named_by_file_and_row(tmp_path, name):
         (lambda data: data.with_column("y", lambda m: m), "needs all events in memory"),
         (lambda data: mf.Dataset(data, M), "needs all events in memory"),
         (lambda data: mf.Dataset.concatenate([data, data]), "needs all events in memory"),
-        (lambda data: data._for_observables((M,), [1.0]), "weights: must be a column of the files; name it with"),
+        (lambda data: data._for_observables((M,), [1.0]), "weights: must be a column of the files, or a formula of observables"),
         (lambda data: data._for_observables((mf.Observable("x", 0, 1),)), "observable 'x': missing; did you mean|observable 'x': missing; "),
         (lambda data: data._for_observables((mf.Observable("m", 5, 6),)), r"observable 'm': events must lie in \[5.0, 6.0\], got 5.* to 6.9.*; pass this observable to mf.FileDataset"),
     ],

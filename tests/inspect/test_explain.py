@@ -1,5 +1,8 @@
 """What is explained of a model is what a fit of it uses."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,14 @@ def test_issue_without_data_the_kernel_is_that_of_events_without_weights():
         == likelihood.compile_request(likelihood.request(2)).program.kernel.sums.per_set
         != ()
     )
+
+
+def test_explanations_are_pickled_and_copied_without_machine_code():
+    # this used to be an error about an object of ctypes
+    found = mf.explain(extended(), {"x": [0.0, 1.0]}, backend=Cpu(threads=1))
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), pickle.loads(pickle.dumps(copy.deepcopy(found)))):  # fmt: skip
+        assert str(other) == str(found)
+        assert [other.source(k) for k in range(3)] == [found.source(k) for k in range(3)]
 
 
 def test_a_likelihood_is_explained_with_its_constraints_part_by_part():

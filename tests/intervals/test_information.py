@@ -223,7 +223,7 @@ def test_a_density_that_does_not_integrate_to_one_is_seen(monkeypatch):
     monkeypatch.setattr(information, "MAX_NODES", 1 << 16)
 
     class Wrong(mf.Pdf):
-        x, c = X, mf.Parameter("c", 0.1)
+        x, c, integral_checked = X, mf.Parameter("c", 0.1), False
 
         def density(self):
             return np.exp(-self.c * self.x**2)

@@ -1,5 +1,6 @@
 """Plots: the numbers they show, what they leave alone, and what they refuse."""
 
+import copy
 import pickle
 import re
 import sys
@@ -12,6 +13,7 @@ import pytest
 from scipy import integrate, stats
 
 import morefit as mf
+from fit_results import GOOD
 from morefit.data.histogram import count_events, poisson_interval
 from morefit.plots import PullFit, project
 from morefit.plots.canvas import one_panel, styled
@@ -196,6 +198,14 @@ def test_values_are_those_of_a_fit_or_given_or_at_the_start(data):
     np.testing.assert_array_equal(fitted.expected, given.expected)
     np.testing.assert_array_equal(start.expected, project(mass(), data, "m", values=TRUTH).expected)
     assert np.any(start.expected != fitted.expected)
+
+
+def test_plots_are_pickled_and_copied():
+    # this used to be an error about a mapping
+    plot = mf.plots.correlation(GOOD)
+    for other in (pickle.loads(pickle.dumps(plot)), copy.deepcopy(plot)):
+        assert list(other.artists) == list(plot.artists)
+        assert other.figure is not plot.figure
 
 
 def test_numbers_cannot_be_changed(data):

@@ -52,7 +52,7 @@ weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain
 
 
 def likelihood(case, x, backend, weights=None) -> Likelihood:
-    model = mf.Density(CASES[case].formula, [X], integral=1)
+    model = mf.Density(CASES[case].formula, [X], integral=1, check=False)
     return mf.Likelihood(model, {"x": x}, weights=weights, backend=backend)
 
 

@@ -112,6 +112,8 @@ def test_toys_are_those_of_their_stream_and_fits_those_of_fit():
         alone = mf.fit(model, data)
         shift = (toys.values[toy] - [alone.values[n] for n in toys.names]) / toys.errors[toy]
         assert np.all(np.abs(shift) < 0.02)
+        assert toys.values[toy, "mu"] == toys.values["mu"][toy] == toys.values[toy, toys.names.index("mu")]
+        assert alone.covariance["mu", "sigma"] == alone.covariance[0, 1]
     assert toys.events.tolist() == [50, 80, 120]
 
 

@@ -417,7 +417,7 @@ def test_arrays_are_copied_unless_they_were_given_away():
     view.flags.writeable = False  # of numbers that others can change
     assert ToyResults(("mu",), {"mu": 1.0}, view, **arguments).values.base is not values
     values.flags.writeable = False
-    assert ToyResults(("mu",), {"mu": 1.0}, values, **arguments).values is values
+    assert ToyResults(("mu",), {"mu": 1.0}, values, **arguments).values.base is values
     assert not ToyResults(
         ("mu",), {"mu": 1.0}, np.ones((3, 1), np.float32), **arguments
     ).values.flags.writeable

@@ -72,7 +72,7 @@ class Row:
     def known(self, which: str = "full") -> mf.Pdf:
         """Return the same density with an integral of one: what is left of a likelihood are its events."""
         model = self.model(which)
-        return mf.Density(model.density(), model.observables, integral=1.0)
+        return mf.Density(model.density(), model.observables, integral=1.0, check=False)
 
 
 class Own(mf.Pdf):

@@ -32,7 +32,7 @@ from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Ranges
 from morefit.text import elsewhere
-from morefit.text.arguments import in_sentences, no_attribute
+from morefit.text.arguments import in_sentences, methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ NOT_BINNED = (
 )
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
     """Events as named columns of numbers or labels, with optional weights; a read-only copy.

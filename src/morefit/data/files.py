@@ -21,8 +21,9 @@ from morefit.data.reading import check_filled, check_names, wanted_of
 from morefit.data.report import CutReport, add_reports
 from morefit.data.weights import Weights
 from morefit.errors import BackendError, DataError
+from morefit.expr import Quantity
 from morefit.model.observable import Ranges
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.workers import DaskClient, explained, on_worker, origin
 
@@ -100,6 +101,7 @@ def result_of(future: Any) -> Any:
 ARRAYS = ("_columns", "_weights")  # that a dataset in files does not have
 
 
+@methods_in_sentences
 class FileDataset(Dataset):
     """Events that stay in parquet or ROOT files, for more of them than fit into memory.
 
@@ -123,7 +125,7 @@ class FileDataset(Dataset):
         observables: Ranged | Iterable[Ranged],
         *,
         cut: str | Callable[..., Any] | None = None,
-        weights: str | None = None,
+        weights: str | Quantity | None = None,
         tree: str | None = None,
         executor: DaskClient | None = None,
         progress: bool = True,
@@ -201,11 +203,8 @@ class FileDataset(Dataset):
 
     def inside(self, region: Ranges) -> FileDataset:
         """Return the events in one or several ranges of each of some columns, with their numbers in ``report``."""
-        other = object.__new__(FileDataset)
-        executor = None if self._spread is None else self._spread.client
         ranges = ranges_of_columns(region, self.names)
-        other._fill(replace(self._pieces, regions=(*self._pieces.regions, ranges)), executor, self._progress)
-        return other
+        return self._read_anew(replace(self._pieces, regions=(*self._pieces.regions, ranges)))
 
     def to_hist(self, observables: Ranged | Iterable[Ranged], bins: Bins = 100) -> Any:
         """Count the events in bins over the ranges of observables, as ``mf.Dataset.to_hist`` does, in one pass."""
@@ -219,7 +218,7 @@ class FileDataset(Dataset):
         """Return the dataset itself if it has the observables, and all events lie in their ranges."""
         low, high = self._summary.low, self._summary.high
         if weights is not None:
-            raise_if(["weights: must be a column of the files; name it with mf.FileDataset(..., weights=)"])
+            return self._weighted_by(weights)._for_observables(observables)
         raise_if(
             [
                 f"observable '{o.name}': missing; {suggest_column(o.name, self.names)}"
@@ -236,6 +235,28 @@ class FileDataset(Dataset):
             ]
         )
         return self
+
+    def _weighted_by(self, weights: Weights) -> FileDataset:
+        """Return the same events with weights that are a column or a formula."""
+        raise_if(
+            [
+                "weights: must be a column of the files, or a formula of observables, for events that stay in files"
+            ]
+            * (not isinstance(weights, str | Quantity))
+        )
+        assert isinstance(weights, str | Quantity)
+        pieces = self._pieces
+        wanted = pieces.wanted.with_weights(weights)
+        if wanted.weight == pieces.wanted.weight and wanted.formula is pieces.wanted.formula:
+            return self
+        check_names([file.path for file in pieces.files], wanted, pieces.tree)
+        return self._read_anew(replace(pieces, wanted=wanted))
+
+    def _read_anew(self, pieces: Pieces) -> FileDataset:
+        """Return a dataset of the same files of which something else is selected or read."""
+        other = object.__new__(FileDataset)
+        other._fill(pieces, None if self._spread is None else self._spread.client, self._progress)
+        return other
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ class Pieces:
     def select(self, file: StoredFile, row: int, raw: Columns, selected: int) -> Dataset:
         """Return the events of a piece that pass the cut and lie in the ranges; ``selected`` of them, if that is known."""
         columns: dict[str, Array]
+        raw = self.wanted.with_formula(raw)
         if selected == len(next(iter(raw.values()))):  # all of them
             columns, report = {name: to_column(raw[name])[0] for name in self.wanted.columns}, None
         else:

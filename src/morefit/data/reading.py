@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ from morefit.data.io.formats import check_tree, open_table
 from morefit.data.io.table import Columns, Ranged, Source, find_files
 from morefit.data.labels import Category
 from morefit.data.report import CutReport, add_reports
+from morefit.data.weights import observables_of, values_of, weight_formula
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
+from morefit.expr import Expr, Quantity
 from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
 
+WEIGHTS = "weight by its formula"  # the name of their column where they are no column of a file
 MAX_FILES = 5  # that one message lists
 ROWS_TRIED = 100  # of a column of objects, to find their type
 
@@ -43,12 +47,31 @@ class Wanted:
     ranges: tuple[Ranged, ...]
     condition: Condition | None
     weight: str | None
+    formula: Expr | None = None  # of the weights, of observables among the ranges
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns to read."""
         more = self.condition.names if self.condition else ()
-        return tuple(dict.fromkeys((*self.columns, *more)))
+        own = self.columns if self.formula is None else self.columns[:-1]
+        return tuple(dict.fromkeys((*own, *more)))
+
+    def with_weights(self, weights: str | Quantity | None) -> Wanted:
+        """Return the same with weights: a column, or a formula, whose observables are read and selected by as well."""
+        formula = weight_formula(weights)
+        if formula is None:
+            assert weights is None or isinstance(weights, str)
+            return replace(self, weight=weights, formula=None)
+        names = {o.name for o in self.ranges}
+        others = (o for o in observables_of(formula) if o.name not in names)
+        return replace(self, ranges=(*self.ranges, *others), weight=WEIGHTS, formula=formula)
+
+    def with_formula(self, raw: Columns) -> Columns:
+        """Return columns of a file with those weights that are a formula of others."""
+        if self.formula is None:
+            return raw
+        known = {o.name: to_column(raw[o.name])[0] for o in observables_of(self.formula)}
+        return {**raw, WEIGHTS: values_of(self.formula, known)}
 
     @property
     def categories(self) -> dict[str, Category]:
@@ -67,7 +90,7 @@ def read(
     observables: Ranged | Iterable[Ranged],
     *,
     cut: str | Callable[..., Any] | None = None,
-    weights: str | None = None,
+    weights: str | Quantity | None = None,
     tree: str | None = None,
     progress: bool = True,
 ) -> Dataset:
@@ -79,7 +102,7 @@ def read(
     observables : columns of the dataset, each named as its column in the file
     cut : condition on any columns, as a text ("pt > 2 & abs(eta) < 2.5") or as a function whose arguments are named
         as columns (lambda pt, eta: ...); None keeps all events
-    weights : the column of the weights; None for none
+    weights : the column of the weights, or a formula of observables, which are read as well; None for none
     tree : the tree of a ROOT file; None where there is only one
 
     The dataset's ``report`` has the numbers of events that were left out, file by file.
@@ -104,15 +127,18 @@ def read(
 
 
 def wanted_of(
-    observables: Ranged | Iterable[Ranged], cut: str | Callable[..., Any] | None, weight: str | None
+    observables: Ranged | Iterable[Ranged],
+    cut: str | Callable[..., Any] | None,
+    weight: str | Quantity | None,
 ) -> Wanted:
     """Return what is read of every file, of arguments that are checked."""
-    if not (weight is None or isinstance(weight, str)):
-        raise DataError(f"weights: must be the name of a column, got {weight!r}")
-    wanted = Wanted(tuple(listed(observables)), None if cut is None else condition(cut), weight)
+    if not (weight is None or isinstance(weight, str | Quantity)):
+        raise DataError(f"weights: must be the name of a column, or a formula of observables, got {weight!r}")
+    wanted = Wanted(tuple(listed(observables)), None if cut is None else condition(cut), None)
+    wanted = wanted.with_weights(weight)
     raise_if(
         [f"weights: column '{weight}' is an observable; name another column"]
-        * (weight in wanted.columns[:-1])
+        * (wanted.weight in wanted.columns[:-1])
     )
     return wanted
 
@@ -164,6 +190,7 @@ class Reader:
     def add(self, raw: Columns) -> None:
         """Append the selected events of a chunk of the file to the chunks of each column."""
         length = self.check_shapes(raw)
+        raw = self.wanted.with_formula(raw)
         passes: Mask | slice = slice(None)
         if self.wanted.condition is not None:
             passes = self.wanted.condition.mask(raw, length)

@@ -23,7 +23,7 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import bind, normalise
 from morefit.rewrite.stages import regroup, split
 from morefit.sampling.generate import all_values
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -114,6 +114,7 @@ PICTURES = (".svg", ".png", ".pdf")
 SECONDS = 60  # a graph that can be read is laid out in less than one
 
 
+@methods_in_sentences
 @dataclass(frozen=True)
 class Drawing:
     """A graph as text for Graphviz; where its program ``dot`` is installed, also as a picture."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from morefit.dataclass import dataclass
+from morefit.errors import OptionError
 from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
+from morefit.kernel.ir import Kernel
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.simultaneous import Simultaneous
 from morefit.likelihood.unbinned import likelihood_of
@@ -20,10 +22,12 @@ from morefit.model import Pdf
 from morefit.pipeline import Compiled
 from morefit.rewrite.precompute import READ_PRICE, Precompute
 from morefit.rewrite.simplify import simplify
+from morefit.rewrite.stages import Stages
 from morefit.targets.base import Backend, Events
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.tables import html_text
 from morefit.toys.arguments import no_events
+from morefit.validate import whole_number
 
 HTML_SHOWN = 10_000  # characters of one part in a notebook
 REPEATS = 5  # of an evaluation that is timed
@@ -31,15 +35,41 @@ SHOWN = 8  # lines of a kernel's per-call stage; all are in str(kernel)
 ORDERS = ("value", "value and gradient", "value, gradient and Hessian")
 
 
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """What is shown of a kernel, without its machine code: that of another process is of no use."""
+
+    stages: Stages
+    kernel: Kernel
+    source: str
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, compiled: Compiled | Listing) -> Listing:
+        """Return the listing of a compiled kernel."""
+        program = compiled.program
+        return cls(compiled.stages, program.kernel, program.source, compiled.seconds)
+
+    @property
+    def program(self) -> Listing:
+        """The same: kernel and source are read from it as from a program."""
+        return self
+
+
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What became of a model; print it, or take its parts."""
 
     before: Expr  # the logarithm of the density as written
     after: Expr  # simplified
-    compiled: tuple[Compiled, ...]  # value; value and gradient; value, gradient and Hessian
+    compiled: tuple[Compiled | Listing, ...]  # value; value and gradient; value, gradient and Hessian
     run_seconds: tuple[float, ...]  # of one evaluation each, best of several; empty without data
     events: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        listings = tuple(map(Listing.of, self.compiled))
+        return Explanation, (self.before, self.after, listings, self.run_seconds, self.events)
 
     def __str__(self) -> str:
         parts = [self.graphs(), self.cut(), *map(self.kernel, range(len(self.compiled))), self.times()]
@@ -82,11 +112,12 @@ class Explanation:
 
     def kernel(self, order: int) -> str:
         """Return the kernel of one order as text."""
+        order = check_order(order)
         return f"kernel for {ORDERS[order]}\n{indent(self.compiled[order].program.kernel.to_text(SHOWN))}"
 
     def source(self, order: int = 0) -> str:
         """Return the text the backend compiled."""
-        return self.compiled[order].program.source
+        return self.compiled[check_order(order)].program.source
 
     def dot(self) -> str:
         """Return the simplified graph for Graphviz, coloured by what each node depends on."""
@@ -105,6 +136,14 @@ class Explanation:
         return "\n".join(lines)
 
 
+def check_order(order: Any) -> int:
+    """Return the order of derivatives of a kernel."""
+    number = whole_number("explanation: order", order)
+    if number >= len(ORDERS):
+        raise OptionError(f"explanation: order must be 0, 1 or 2, for {', '.join(ORDERS)}, got {number}")
+    return number
+
+
 def shortened(text: str) -> str:
     """Return the beginning of a text that is too long for a notebook."""
     return text if len(text) <= HTML_SHOWN else f"{text[:HTML_SHOWN]} ...\nprint the explanation to see all"
@@ -118,6 +157,7 @@ def indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class JointExplanation:
     """What became of each part of a sum of likelihoods."""

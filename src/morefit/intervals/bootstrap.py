@@ -29,10 +29,11 @@ from morefit.minimise.replicas import Replicas
 from morefit.model import Parameter, Pdf
 from morefit.random.host import stream_key
 from morefit.records.fields import floats, words
+from morefit.records.named_arrays import by_names
 from morefit.records.results import Layout, SavedResult
 from morefit.resources import check_memory
 from morefit.sampling.generate import check_seed
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -50,6 +51,7 @@ def vector(numbers: Sequence[float]) -> Array:
     return frozen_copy(numbers, np.float64)
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap(SavedResult):
     """The minima of B replicas of a dataset, each event of which counts a Poisson number of times (mean 1).
@@ -69,29 +71,26 @@ class Bootstrap(SavedResult):
 
     job, layout = NAME, LAYOUT
     converted = {"names": words, "best": vector, "seconds": floats}
+    named = {"best": ("names", 1), "values": ("names", 1)}
 
     @property
     def covariance(self) -> Array:
         """The covariance of the values, (P, P)."""
-        good = self.values[self.valid]
-        if len(good) < 2:
-            return np.full((len(self.names), len(self.names)), nan)
-        return np.cov(good, rowvar=False).reshape(len(self.names), len(self.names))
+        good, shape = self.values[self.valid], (len(self.names), len(self.names))
+        spread = np.full(shape, nan) if len(good) < 2 else np.cov(good, rowvar=False).reshape(shape)
+        return by_names(spread, self.names, 2)
 
     @property
     def errors(self) -> Array:
         """The standard deviations of the values, (P,)."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)), np.float64)
+        return by_names(np.sqrt(np.diag(np.asarray(self.covariance))), self.names)
 
     @property
     def bias(self) -> Array:
         """How far the mean of the values is from the fit of the data, (P,)."""
         good = self.values[self.valid]
-        return (
-            np.asarray(good.mean(axis=0) - self.best, np.float64)
-            if len(good)
-            else np.full_like(self.best, nan)
-        )
+        best = np.asarray(self.best)
+        return by_names(good.mean(axis=0) - best if len(good) else np.full_like(best, nan), self.names)
 
     def interval(self, parameter: str | Parameter, level: float = 0.6827) -> Interval:
         """Return the central interval that holds this fraction of the valid replicas; nan if there are none."""

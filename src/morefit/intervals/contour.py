@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Frozen
+from morefit.arrays import Array, Flags
 from morefit.data.histogram import divide
 from morefit.dataclass import dataclass
 from morefit.errors import OptionError
@@ -26,8 +26,9 @@ from morefit.minimise.conditional import (
 )
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Parameter, Pdf
+from morefit.records.named_arrays import FrozenByName
 from morefit.resources import check_memory
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, whole_number
 
@@ -47,8 +48,9 @@ SEGMENTS: dict[int, tuple[tuple[int, int], ...]] = {
 ROUND_EVEN, ROUND_ODD = ((3, 0), (1, 2)), ((0, 1), (2, 3))
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
-class Contour(Frozen):
+class Contour(FrozenByName):
     """The nll as a function of two parameters on a grid, minimised over the others at each node.
 
     Where ``valid`` is False there is no valid minimum, and lines leave out the cells around the node.
@@ -65,6 +67,8 @@ class Contour(Frozen):
     best: tuple[float, float]
     minimum: float
     levels: tuple[float, ...]
+
+    named = {"others": ("names", 1)}
 
     @property
     def delta(self) -> Array:

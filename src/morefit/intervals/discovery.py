@@ -23,13 +23,14 @@ from morefit.minimise import FitResult
 from morefit.minimise.conditional import check_floating, check_points
 from morefit.model import Parameter, Pdf
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.validate import finite_number, name_of, whole_number
 
 NAME = "discovery"
 BLOCK = 5000  # toys that are saved together
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Discovery(ToyPValue):
     """The test of a parameter being ``value``, its other values being larger, as the yield of a signal is.

@@ -30,7 +30,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats, words
 from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.rounding import duration
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import check_unweighted, events_of_toys, without_events
@@ -48,6 +48,7 @@ MAX_ROWS = 60  # of a table that is printed
 Failed = Literal["above", "below"]  # where t of toys whose fits failed is taken to be
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class FeldmanCousins(SavedResult):
     """Tested values of a parameter, each with the t of the data and of T toys drawn there.

@@ -21,7 +21,7 @@ from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.toys.study import toy_study
 from morefit.validate import whole_number
 
@@ -30,6 +30,7 @@ Test = Literal["chi2", "saturated", "ks", "anderson", "energy"]
 TESTS = ("chi2", "saturated", "ks", "anderson", "energy")
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class GoodnessOfFit(ToyPValue):
     """A statistic of data and the fitted model, larger where they differ more, and that of toys which were fitted as well.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen, Integers
+from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, evaluate, leaves, to_expr
 from morefit.likelihood import Evaluation, Term
@@ -19,6 +19,7 @@ from morefit.minimise.replicas import GOAL
 from morefit.minimise.trust_region import CONVERGED, FLAT
 from morefit.model import Parameter, Pdf
 from morefit.records.fields import words
+from morefit.records.named_arrays import FrozenByName
 from morefit.rewrite.derive import derivatives
 from morefit.text.arguments import in_sentences
 from morefit.text.progress import Bar
@@ -29,8 +30,11 @@ from morefit.validate import name_of
 NAME = "impacts"
 
 
+BY_PARAMETER = ("values", "errors", "nominal", "nominal_errors", "before", "after")  # arrays
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Impacts(Frozen):
+class Impacts(FrozenByName):
     """How the fitted value of a parameter changes where one of R others is fixed below and above its best value.
 
     The largest impacts come first. ``before`` are changes (down, up) where the other parameter is moved by the error that
@@ -50,6 +54,7 @@ class Impacts(Frozen):
     after: Array  # (R, 2)
 
     converted = {"names": words}
+    named = dict.fromkeys(BY_PARAMETER, ("names", 1, 0))
 
     @property
     def pulls(self) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
@@ -25,6 +25,7 @@ from morefit.model.parts import check_known
 from morefit.model.region import boxes
 from morefit.pipeline import Columns, compile_values
 from morefit.records.fields import floats, words
+from morefit.records.named_arrays import FrozenByName, by_names
 from morefit.targets.base import Backend, Events
 from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
@@ -43,7 +44,7 @@ NEGLIGIBLE = 1e-200  # a density below has no derivatives worth dividing by it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FisherInformation(Frozen):
+class FisherInformation(FrozenByName):
     """The expected information about P floating parameters, events * E[dlnP/da dlnP/db]; extended with its yields.
 
     ``accuracy`` is how far the integral may be off, in units of the square roots of the diagonal, and ``tolerance``
@@ -58,6 +59,7 @@ class FisherInformation(Frozen):
     tolerance: float
 
     converted = {"names": words, "values": floats}
+    named = {"matrix": ("names", 2)}
 
     @property
     def valid(self) -> bool:
@@ -67,7 +69,7 @@ class FisherInformation(Frozen):
     @cached_property
     def covariance(self) -> Array:
         """The inverse of the matrix: no unbiased estimate has a smaller covariance; nan if there is none."""
-        return invert(self.matrix)
+        return by_names(invert(np.asarray(self.matrix)), self.names, 2)
 
     @property
     def errors(self) -> Mapping[str, float]:

@@ -25,13 +25,14 @@ from morefit.model import Pdf
 from morefit.records.fields import floats
 from morefit.sampling.generate import check_seed
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.toys.study import toy_study
 from morefit.validate import numbers_by_name, whole_number
 
 NAME = "likelihood_ratio"
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class LikelihoodRatio(ToyPValue):
     """t = 2 (nll of the null hypothesis - nll of the alternative) of data, and of toys of the null hypothesis.

@@ -19,12 +19,14 @@ from morefit.intervals.profile import DataFits, fit_data, local_cubic
 from morefit.intervals.scan import Hypotheses, RatioToys
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
+from morefit.text.arguments import methods_in_sentences
 from morefit.text.rounding import round_pdg
 
 Statistic = Literal["q_tilde", "q"]
 SIGMAS = (-2, -1, 0, 1, 2)  # of the background, for which limits are expected
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class UpperLimit(Frozen):
     """The upper limit of a parameter: its largest value with a p-value of at least 1 - level.

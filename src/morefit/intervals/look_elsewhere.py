@@ -31,7 +31,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.toys.arguments import events_of_toys, without_events
 from morefit.validate import finite_number, name_of, number_list, whole_number
 
@@ -40,6 +40,7 @@ BLOCK = 2000  # toys that are saved together
 LEVEL = 1.0  # of q, at which upcrossings are counted
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class LookElsewhere(ToyPValue):
     """The test of a parameter being ``value`` at K points of another one, such as a signal at K masses.

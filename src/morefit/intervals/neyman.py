@@ -27,7 +27,7 @@ from morefit.model import Parameter, Pdf
 from morefit.records.fields import floats
 from morefit.records.results import Layout, SavedResult, pair
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
 from morefit.toys.arguments import complete, events_of_toys, expected_total, template_of, without_events
@@ -41,6 +41,7 @@ LAYOUT = Layout(FORMAT, ("name", "limits", "level", "seed", "seconds", "backend"
 SAME = 2 * sqrt(2 * GOAL)  # errors: two fits of the same events may stop so far from each other
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class NeymanBelt(SavedResult):
     """True values of a parameter, each with the estimates of T toys drawn there.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Flags, Frozen
+from morefit.arrays import Array, Flags
 from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, OptionError
@@ -32,7 +32,8 @@ from morefit.minimise.conditional import (
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.choice import Decision
-from morefit.text.arguments import in_sentences
+from morefit.records.named_arrays import FrozenByName
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.progress import Bar
 from morefit.validate import check_level, name_of, number_list
 
@@ -40,8 +41,9 @@ WIDTH = 3.0  # standard deviations that a profile spans to each side by default
 APART = 1e-3  # of the spacing: closer points add no information, and spoil an interpolation
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
-class Profile(Frozen):
+class Profile(FrozenByName):
     """The nll as a function of one parameter, minimised over the others at each of its values.
 
     Where ``valid`` is False there is no valid minimum: ``nll`` is the lowest value seen, or nan, and intervals do not
@@ -58,6 +60,8 @@ class Profile(Frozen):
     minimum: float
     limits: tuple[float, float]
     choices: tuple[str, ...] = ()  # (B,), what each point has the lowest nll with, where a model has choices
+
+    named = {"others": ("names", 1)}
 
     @property
     def delta(self) -> Array:

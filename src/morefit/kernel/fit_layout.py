@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from math import log2
 
 import numpy as np
 
@@ -84,6 +85,7 @@ class Fit(Record):
     high: Vector  # (n,)
     edge: Vector  # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima
     goal: float  # of the edm
+    value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
     max_steps: float  # from each start
     max_starts: float  # other starts of a fit that may have ended in the wrong valley
     thorough: float  # 1: other starts of every fit
@@ -111,9 +113,15 @@ MATRICES = frozenset(
 )
 
 MAX_STEPS = 100
+FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
 REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
+
+
+def value_unit(weight: float) -> float:
+    """Return what rises of an nll are measured in: one, or a power of two near a mean weight that is far from one."""
+    return 1.0 if 1 / FAR_FROM_ONE < weight < FAR_FROM_ONE else 2.0 ** round(log2(weight))
 
 
 @lru_cache
@@ -169,10 +177,11 @@ class FitLayout:
         thorough: bool = False,
         *,
         edges: Sequence[bool] = (),
+        weight: float = 1.0,
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: which parameters move a point beyond which a density is zero; empty: none.
+        ``edges``: which parameters move a point beyond which a density is zero; empty: none. ``weight`` is the mean one of events.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
@@ -180,7 +189,9 @@ class FitLayout:
             rows[:, self.record.slice(name)] = values
         if any(edges):
             rows[:, self.record.slice("edge")] = edges
-        rows[:, self.record.first("goal")] = goal
+        unit = value_unit(weight)
+        rows[:, self.record.first("goal")] = goal / unit
+        rows[:, self.record.first("value_unit")] = unit
         rows[:, self.record.first("max_steps")] = MAX_STEPS
         rows[:, self.record.first("max_starts")] = max_starts
         rows[:, self.record.first("thorough")] = thorough

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from numbers import Number
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
 from morefit.targets.base import Backend
+from morefit.text.arguments import in_sentences
 from morefit.validate import by_name
 
 if TYPE_CHECKING:
@@ -108,8 +110,13 @@ class Term(ABC):
 
     @property
     def weight_scale(self) -> float:
-        """The least mean weight of a part, at most one; distances to a minimum are as small as weights are."""
-        return least_mean_weight(part.data for part in self.parts if part.has_weights)
+        """The least mean weight of a part; distances to a minimum are as small as weights are.
+
+        It is at most one where something is not weighted: a part, or a constraint.
+        """
+        weighted = [part.data for part in self.parts if part.has_weights]
+        alone = len(weighted) == len(self.parts) and not any(part.constraints for part in self.parts)
+        return least_mean_weight(weighted, alone=alone)
 
     @property
     def extended(self) -> bool:
@@ -181,6 +188,7 @@ class Term(ABC):
         """Return what minimises over some floating parameters at any values of the others; None if there is nothing such."""
         return None
 
+    @in_sentences
     def bad_events(self, x: Point) -> BadEvents:
         """Return the events of the first part that has any with a density that is zero, negative or not a number."""
         for part, own in self.own_points(x):
@@ -219,6 +227,7 @@ class Term(ABC):
             total |= {stage: total.get(stage, 0.0) + seconds for stage, seconds in compiled.seconds.items()}
         return total
 
+    @in_sentences
     def value(self, x: Point) -> Any:
         """Return minus the log likelihood: a float for one point, an array for many.
 
@@ -230,6 +239,7 @@ class Term(ABC):
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
 
+    @in_sentences
     def log_probability(self, x: Point) -> Any:
         """Return the log likelihood, as ``value`` takes points, and -inf outside the limits of the floating parameters.
 
@@ -245,6 +255,7 @@ class Term(ABC):
             logs[inside] = np.where(evaluation.bad > 0, -np.inf, -evaluation.value)
         return float(logs[0]) if one else logs
 
+    @in_sentences
     def gradient(self, x: Point) -> Array:
         """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
         points, one = self.points(x)
@@ -253,6 +264,7 @@ class Term(ABC):
         evaluation.gradient[evaluation.bad > 0] = np.nan
         return evaluation.gradient[0] if one else evaluation.gradient
 
+    @in_sentences
     def hessian(self, x: Point) -> Array:
         """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
         points, one = self.points(x)
@@ -268,6 +280,7 @@ class Term(ABC):
                 for part, own in self.own_points(row):
                     part.check_derivatives_at(own)
 
+    @in_sentences
     def fisher(self, x: Point) -> Array:
         """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""
         points, one = self.points(x)
@@ -285,7 +298,7 @@ class Term(ABC):
             columns = floating
             try:
                 points = np.asarray(x, np.float64)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise ModelError(f"likelihood: x must be numbers, got {x!r:.60}") from None
         if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
             names = ", ".join(p.name for p in self.parameters)
@@ -324,13 +337,26 @@ class Term(ABC):
     def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint | Quantity):
             return self.with_constraints(as_constraints(other))
-        if isinstance(other, Term) and {*map(id, self.parts)} & {*map(id, other.parts)}:
-            raise ModelError("likelihood: is in the sum already; its events would count twice")
-        return Term.join([self, other]) if isinstance(other, Term) else NotImplemented
+        if isinstance(other, Term):
+            if {*map(id, self.parts)} & {*map(id, other.parts)}:
+                raise ModelError("likelihood: is in the sum already; its events would count twice")
+            return Term.join([self, other])
+        if hasattr(type(other), "__radd__") and not isinstance(other, Number | np.ndarray):
+            return NotImplemented  # a cost function of iminuit adds this one to itself
+        return self._refuse(other)
 
     def __radd__(self, other: object) -> Term:
         """Let ``sum([a, b])`` work, which starts at 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else self._refuse(other)
+
+    def _refuse(self, *other: object) -> NoReturn:
+        """Refuse arithmetic that is no sum of likelihoods."""
+        got = f"got {other[0]!r:.60}" if other else "got another operation"
+        raise ModelError(
+            f"likelihood: is added to other likelihoods and to constraints alone, {got}; call nll.value for its numbers"
+        )
+
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
 
     @cached_property
     def remade(self) -> dict[Changed, Term]:

@@ -50,7 +50,7 @@ class CompiledEvaluator:
         model = for_values(model, values_of(model, values))
         leaves = {o.name: o.expr for o in model.observables} | {p.name: p.symbol for p in model.parameters}
         name = name_of(by)
-        if name not in leaves:
+        if not isinstance(name, str) or name not in leaves:
             raise ModelError(f"derivative: {name!r} is not in the model; {suggest(str(name), leaves)}")
         formula = model.normalised()
         for _ in range(whole_number("derivative: order", order, 1)):

@@ -13,6 +13,7 @@ from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.integrals import SharedBoxes
+from morefit.kernel.fit_layout import FAR_FROM_ONE
 from morefit.pipeline import Bound, Columns, Compiled
 from morefit.resources import take_rows
 from morefit.targets.base import Buffer, Events
@@ -127,10 +128,14 @@ class PartData:
         return None if self.measured is None else self.measured[sets]
 
 
-def least_mean_weight(datasets: Iterable[Dataset]) -> float:
-    """Return the least mean weight of some datasets, at most one: as weights scale, so do rises of an nll."""
-    means = (one.sum_of_weights / len(one) for one in datasets if len(one) and one.weighted)
-    return min([1.0, *(mean for mean in means if mean > 0)])
+def least_mean_weight(datasets: Iterable[Dataset], *, alone: bool = True) -> float:
+    """Return the least mean weight of some datasets, one without weights: as weights scale, so do rises of an nll.
+
+    It is above one only where that is by orders of magnitude, and there is nothing else in the nll (``alone``).
+    """
+    means = (one.sum_of_weights / len(one) if one.weighted else 1.0 for one in datasets if len(one))
+    least = min((mean for mean in means if mean > 0), default=1.0)
+    return least if least < 1 or (alone and least > FAR_FROM_ONE) else 1.0
 
 
 def check_whole_numbers(dataset: Dataset, names: Collection[str]) -> None:

@@ -288,6 +288,7 @@ class Likelihood(EventSums):
 
     # --------------------------------------------------------------------- single events
 
+    @in_sentences
     def per_event(self, x: Point) -> Array:
         """Return the normalised density of each event, (events,) or (B, events)."""
         points, one = self.points(x)

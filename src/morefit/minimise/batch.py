@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
+from morefit.kernel.fit_layout import value_unit
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.newton import minimise, minimise_eliminated
@@ -118,6 +119,7 @@ class Batch:
     tolerance: float = 0.1  # of Minuit
     thorough: bool = False  # every fit is started again elsewhere
     done: Callable[[int], None] = lambda _: None
+    weight: float = 1.0  # the mean one of events
 
     @cached_property
     def columns(self) -> list[int]:
@@ -130,6 +132,11 @@ class Batch:
         """Where they are among those by which the likelihood has derivatives."""
         indices = {p.name: k for k, p in enumerate(self.likelihood.parameters)}
         return [indices[n] for n in self.floating]
+
+    @property
+    def much(self) -> float:
+        """How much higher a minimum is that is not the same."""
+        return HIGHER * value_unit(self.weight)
 
     @property
     def start(self) -> Array:
@@ -172,7 +179,7 @@ class Batch:
             return np.empty(0)
         start = self.evaluate(sets, self.start[sets], order=0)
         known = np.where((start.bad == 0) & np.isfinite(start.value), start.value, np.inf)
-        return np.fmin(known, np.where(fits.edm[sets] < UNKNOWN, fits.nll[sets], np.inf)) + HIGHER
+        return np.fmin(known, np.where(fits.edm[sets] < UNKNOWN, fits.nll[sets], np.inf)) + self.much
 
     def attempt(self, fits: Fits, sets: Integers, start: Array, method: int) -> Integers:
         """Minimise some sets from these starts and keep what is valid; return those that are not."""
@@ -197,7 +204,7 @@ class Batch:
             lower = minima.valid & (minima.nll < best)
             best[lower] = minima.nll[lower]
             fits.take(sets[lower], minima, lower, ANOTHER_START)
-        return np.asarray(sets[~np.isfinite(best) | (best > ends[sets] + HIGHER)], np.int64)
+        return np.asarray(sets[~np.isfinite(best) | (best > ends[sets] + self.much)], np.int64)
 
     def shifted(self, sets: Integers, shift: float) -> Array:
         """Return starts moved by a part of the way between the limits, each parameter in its own direction."""
@@ -214,6 +221,7 @@ class Batch:
             minima = minimise(
                 lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough,
                 starts=0 if self.likelihood.one_minimum else STARTS, edges=self.likelihood.edges(self.floating),
+                weight=self.weight,
             )  # fmt: skip
         else:
             full = self.base[sets]

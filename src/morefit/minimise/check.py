@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
+from morefit.kernel.fit_layout import value_unit
 from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
 from morefit.minimise.quadratic_model import STEEP, SUSPECT
@@ -38,6 +39,7 @@ class Verdict:
     flat: tuple[Direction, ...] = ()  # directions along which the nll does not change
     falling: tuple[Direction, ...] = ()  # directions along which it falls without bound
     bent: tuple[str, ...] = ()  # parameters along which it is no parabola, however close the minimum is
+    unit: float = 1.0  # of rises of the nll
 
     def covariance(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of the parameters, nan for those that are undetermined."""
@@ -59,7 +61,8 @@ def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verd
     away. Where that may be so, Newton steps lead on until the eigenvalues no longer change.
     """
     begin = time.perf_counter()
-    verdict, spectrum = at_the_limits(objective, *evaluate_point(objective, values, edm_goal(tolerance)))
+    goal = edm_goal(tolerance) * objective.weight
+    verdict, spectrum = at_the_limits(objective, *evaluate_point(objective, values, goal))
     for _ in range(MAX_EXTRA_STEPS):
         if spectrum is None or not spectrum.suspicious:
             break
@@ -81,7 +84,8 @@ def check_parabola(objective: Objective, verdict: Verdict) -> Verdict:
     free = np.array([name not in verdict.at_limit for name in names], np.bool_)
     gradient, hessian = verdict.last.gradient[0], verdict.last.hessian[0]
     move = np.where(free, -verdict.inverse @ np.where(free, gradient, 0.0), 0.0)
-    if not abs(move @ gradient) > ROUNDING * (1 + abs(verdict.last.value[0])) or verdict.flat:  # nor nan
+    rounding = ROUNDING * (verdict.unit + abs(verdict.last.value[0]))
+    if not abs(move @ gradient) > rounding or verdict.flat:  # nor nan
         return verdict
     there = objective.at(np.clip(verdict.values + move, *limits_of(objective).T), 2)
     objective.checking += time.perf_counter() - begin
@@ -111,7 +115,7 @@ def at_the_limits(
 def no_higher(one: Verdict, other: Verdict) -> bool:
     """Return whether the value at a point is at most that at another, within rounding."""
     value, highest = one.last.value[0], other.last.value[0]
-    return bool(not one.last.bad[0] and value <= highest + ROUNDING * (1 + abs(highest)))
+    return bool(not one.last.bad[0] and value <= highest + ROUNDING * (one.unit + abs(highest)))
 
 
 def limits_of(objective: Objective) -> Array:
@@ -119,12 +123,17 @@ def limits_of(objective: Objective) -> Array:
 
 
 def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Verdict, Spectrum | None]:
-    """Evaluate the Hessian at a point; the spectrum is left out where all eigenvalues are large."""
+    """Evaluate the Hessian at a point; the spectrum is left out where all eigenvalues are large.
+
+    What is large does not depend on the scale of weights: the spectrum is that of the nll in its unit.
+    """
     names, last, limits = objective.problem.floating, objective.at(values, 2), limits_of(objective)
-    hessian, gradient = last.hessian[0], last.gradient[0]
+    unit = value_unit(objective.weight)
+    hessian, gradient = last.hessian[0] / unit, last.gradient[0] / unit
     inverse, own = invert(hessian), np.zeros_like(hessian)
     positive = not len(names) or math.isfinite(inverse[0, 0])  # all of it is, or nothing
-    least = least_curvature(values, limits)
+    sizes = np.maximum(np.abs(values), np.abs(objective.problem.start))
+    least = least_curvature(sizes, limits)
     errors = np.sqrt(np.diagonal(inverse)) if positive else errors_alone(gradient, limits)
     fixed = np.zeros(len(values), np.bool_)
     slopes = gradient
@@ -134,14 +143,14 @@ def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Ve
     if positive and not fixed.any():
         edm = float(0.5 * gradient @ inverse @ gradient)
         if well_determined(hessian, inverse, edm, least):
-            return Verdict(values, last, inverse, own, edm=edm, goal=goal), None
-    spectrum = decompose(hessian, gradient, values, limits, ~fixed)
+            return Verdict(values, last, inverse / unit, own, edm=edm * unit, goal=goal, unit=unit), None
+    spectrum = decompose(hessian, gradient, sizes, limits, ~fixed)
     if spectrum is None:
-        return Verdict(values, last, inverse, own, edm=math.nan, goal=goal), None
+        return Verdict(values, last, inverse / unit, own, edm=math.nan, goal=goal, unit=unit), None
     weak = fixed & (np.abs(slopes) < SUSPECT * math.sqrt(2 * spectrum.edm))
     if weak.any():  # no larger than the distance to the minimum explains: it may be zero
         fixed &= ~weak
-        spectrum = decompose(hessian, gradient, values, limits, ~fixed) or spectrum
+        spectrum = decompose(hessian, gradient, sizes, limits, ~fixed) or spectrum
     at_limit = tuple(name for name, is_fixed in zip(names, fixed, strict=True) if is_fixed)
     if not positive or spectrum.null.any():
         inverse = spectrum.inverse if spectrum.definite else np.full_like(hessian, np.nan)
@@ -150,7 +159,16 @@ def evaluate_point(objective: Objective, values: Array, goal: float) -> tuple[Ve
     flat = spectrum.directions(names, spectrum.null) if spectrum.definite else ()
     falling = spectrum.directions(names, spectrum.falling)
     return Verdict(
-        values, last, inverse, own, edm=edm, goal=goal, at_limit=at_limit, flat=flat, falling=falling
+        values,
+        last,
+        inverse / unit,
+        own,
+        edm=edm * unit,
+        goal=goal,
+        at_limit=at_limit,
+        flat=flat,
+        falling=falling,
+        unit=unit,
     ), spectrum
 
 
@@ -213,7 +231,7 @@ def touching(values: Array, errors: Array, slopes: Array, limits: Array) -> Flag
 def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]:
     """Return which parameters without a derivative change the likelihood farther away: it has steps, or a shelf."""
     names, limits = objective.problem.floating, limits_of(objective)
-    changing = set()
+    changing, falling = set(), FALLING * verdict.unit
     for direction in verdict.flat:
         k = names.index(next(iter(direction)))
         way = min(limits[k, 1] - limits[k, 0], max(abs(verdict.values[k]), 1.0))
@@ -224,7 +242,7 @@ def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]
                 there = objective.at(point, 2)
             except ModelError:  # no integral there
                 continue
-            if not there.bad[0] and abs(there.value[0] - verdict.last.value[0]) > FALLING:
+            if not there.bad[0] and abs(there.value[0] - verdict.last.value[0]) > falling:
                 changing.add(names[k])
     return frozenset(changing)
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.minimise.check import invert
 from morefit.minimise.result import FitResult
 from morefit.records.fields import floats, matrix, words
+from morefit.records.named_arrays import FrozenByName
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
@@ -25,7 +26,7 @@ Measured = tuple[int, str]  # the number of a result, and one of its parameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Combination(Frozen):
+class Combination(FrozenByName):
     """Values of P parameters combined from N measured ones, their covariance, and the weight of each in each.
 
     ``chi2`` with ``ndf`` degrees of freedom says how well the results agree.
@@ -42,6 +43,7 @@ class Combination(Frozen):
     ndf: int
 
     converted = {"names": words, "values": floats, "errors": floats, "covariance": matrix}
+    named = {"covariance": ("names", 2)}
 
     @property
     def p_value(self) -> float:
@@ -89,6 +91,10 @@ def combine(
     if not isinstance(results, list | tuple) or len(results) < 2:
         raise OptionError(f"{NAME}: needs a list of two results or more, got {results!r}")
     wanted = None if parameters is None else [name_of(p) for p in parameters]
+    if wrong := [one for one in wanted or () if not isinstance(one, str)]:
+        raise OptionError(
+            f"{NAME}: parameters must be a list of parameters or their names, got {wrong[0]!r:.60}"
+        )
     measured, values, covariance = blocks_of(results, wanted)
     fill_correlations(covariance, measured, len(results), correlations or {})
     inverse = invert(covariance)

@@ -40,8 +40,8 @@ def choose_errors(errors: str, likelihood: Term, floating: tuple[str, ...], mino
     Without weights they come from the Hessian, unless the density has a kink that moves with a parameter.
     """
     if errors not in KINDS:
-        choices = ", ".join(map(repr, KINDS))
-        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}")
+        choices, way = ", ".join(map(repr, KINDS)), "; write minos=True" if errors == "minos" else ""
+        raise OptionError(f"fit: errors must be one of {choices}, got {errors!r}{way}")
     best = "sandwich" if likelihood.weighted else "gradients" if likelihood.kinked(floating) else "naive"
     chosen = best if errors == "auto" else errors
     if chosen == "gradients" and likelihood.weighted:
@@ -75,7 +75,7 @@ def with_errors(
         covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)]) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = np.diag(covariance)
-    if result.valid and not np.all(variances >= 0):
+    if result.valid and not np.all(variances > 0):  # squares of tiny weights are zero
         reasons.append(f"the {chosen} covariance has variances that are not positive")
     known = np.sqrt(np.where(variances >= 0, variances, np.nan))
     errors = dict(result.errors) | dict(zip(problem.floating, known.tolist(), strict=True))

@@ -18,6 +18,7 @@ from morefit.model.arguments import listing
 from morefit.model.parameter import Parameter, blinded_in, check_blinding, phrase_digest, unblinded_value
 from morefit.records.fields import floats, matrix, words
 from morefit.rewrite.derive import derivatives
+from morefit.text.arguments import methods_in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 60  # characters of an expression
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Derived(Frozen):
     """One or more quantities computed from fitted parameters: values, and their covariance to first order.
@@ -212,6 +214,7 @@ def budget_of(result: FitResult, parameter: Any, groups: Any) -> ErrorBudget:
         raise OptionError(
             f"{NAME}: groups must be parameters by name of the group, as in {{'luminosity': ['lumi']}}, got {groups!r}"
         )
+    result.covariance_of(parameter)  # says what is wrong with it
     name, members = name_of(parameter), {str(group): listed(group, some) for group, some in groups.items()}
     if reserved := [group for group in members if group in (STATISTICAL, TOTAL)]:
         raise OptionError(f"{NAME}: group '{reserved[0]}': this name is taken; choose another")

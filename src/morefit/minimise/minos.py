@@ -55,6 +55,8 @@ def with_minos(likelihood: Term, problem: Problem, options: Options, result: Fit
     """Return a result with MINOS errors; where these lead to a lower minimum, the fit starts again from there."""
     begin, sides = time.perf_counter(), Sides()
     names = minos_names(options.minos, problem.floating)
+    if not names:
+        return result
     if not result.valid:
         sides.notes.append("minos: not run, as the fit is not valid")
     elif options.uses_newton:
@@ -117,6 +119,7 @@ def minos_of_minuit(
     if not errors and not migrad.failure:
         sides.notes.append("minos: Minuit finds no valid minimum to begin from")
     for name, error in errors.items():
+        unit = migrad.unit_of(name)
         for k, side in enumerate(SIDES):
             if not getattr(error, f"{side}_valid"):
                 why = (
@@ -124,9 +127,9 @@ def minos_of_minuit(
                 )
                 sides.add(name, k, nan, f"no {{side}} error, {why}")
             elif getattr(error, f"at_{side}_limit"):
-                sides.add(name, k, getattr(error, side), "the {side} error ends at the limit")
+                sides.add(name, k, unit * getattr(error, side), "the {side} error ends at the limit")
             else:
-                sides.add(name, k, getattr(error, side))
+                sides.add(name, k, unit * getattr(error, side))
     return [migrad.failure] if migrad.failure else []
 
 

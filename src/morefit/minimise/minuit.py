@@ -12,6 +12,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError, CompileError
+from morefit.kernel.fit_layout import FAR_FROM_ONE
 from morefit.likelihood import Evaluation
 from morefit.minimise.check import Verdict, check_minimum
 from morefit.minimise.objective import Objective
@@ -79,7 +80,8 @@ class Migrad:
 
     def reached(self) -> Array:
         """Return where Minuit stopped; where it failed, the lowest point that it has seen."""
-        values = np.array(self.minuit.values) if self.minuit is not None else self.objective.problem.start
+        start = self.objective.problem.start
+        values = start if self.minuit is None else np.array(self.minuit.values) * self.scaled.units
         best = self.objective.best
         return values if best is None or (self.ended and all(map(math.isfinite, values))) else best
 
@@ -112,35 +114,47 @@ class Migrad:
         """Set up Minuit for the floating parameters only; the Hessian at the start gives it its scales."""
         from iminuit import Minuit
 
-        problem = self.objective.problem
+        problem, scaled = self.objective.problem, self.scaled
+        begin = start / scaled.units
         if self.options.derivatives == "analytic":
             minuit = Minuit(
-                self.objective.value_of_pair,
-                start,
-                grad=self.objective.gradient,
-                name=problem.floating,
-                **second,
+                scaled.value_of_pair, begin, grad=scaled.gradient, name=problem.floating, **second
             )
         else:
-            minuit = Minuit(self.objective.value, start, name=problem.floating)
-        minuit.errordef = Minuit.LIKELIHOOD
+            minuit = Minuit(scaled.value, begin, name=problem.floating)
+        minuit.errordef = Minuit.LIKELIHOOD * self.objective.weight / scaled.value_unit
         minuit.strategy = self.strategy
         minuit.tol = self.options.tolerance
-        minuit.limits = [problem.limits[n] for n in problem.floating]
-        minuit.errors = step_sizes(problem, self.first)
+        minuit.limits = problem.floating_limits / scaled.units[:, None]
+        minuit.errors = self.steps / scaled.units
         return minuit
+
+    @cached_property
+    def steps(self) -> Array:
+        """The first steps of the parameters."""
+        return np.array(step_sizes(self.objective.problem, self.first))
+
+    @cached_property
+    def scaled(self) -> InUnits:
+        """The objective in units in which steps are about one, where they are far from it."""
+        weight = np.array([self.objective.weight])
+        return InUnits(self.objective, far_units(self.steps), float(far_units(weight)[0]))
 
     def second_derivatives(self) -> dict[str, Callable[[Array], Array]]:
         """Return those that Minuit takes: the Hessian where its strategy uses it, else the curvature at the start.
 
         Strategies 1 and 2 would compute the Hessian by differences, from several gradients for each parameter.
         """
-        curvature = np.diag(self.first.hessian[0]).copy()
+        curvature = np.diag(self.first.hessian[0]) / self.scaled.value_unit * self.scaled.units**2
         if not np.all(curvature > 0):
             return {}
         if self.strategy > 0:
-            return {"hessian": self.objective.hessian}
+            return {"hessian": self.scaled.hessian}
         return {"g2": lambda x: curvature}  # scales the first steps, and is needed nowhere else
+
+    def unit_of(self, name: str) -> float:
+        """Return the unit in which Minuit has a parameter and its errors."""
+        return float(self.scaled.units[self.objective.problem.floating.index(name)])
 
     def minos(self, names: Sequence[str]) -> Mapping[str, MError]:
         """Run MINOS from a start that is a minimum; return nothing where Minuit finds none there, or fails."""
@@ -148,6 +162,38 @@ class Migrad:
         if not self.ended or not minuit.fmin.is_valid or not self.attempt(minuit.minos, *names):
             return {}
         return {n: minuit.merrors[n] for n in names}
+
+
+@dataclass(frozen=True, eq=False)
+class InUnits:
+    """An objective whose parameters and values are measured in units, all of them powers of two."""
+
+    objective: Objective
+    units: Array  # (P,) of the parameters
+    value_unit: float
+
+    def value(self, x: Array) -> float:
+        return self.objective.value(x * self.units) / self.value_unit
+
+    def value_of_pair(self, x: Array) -> float:
+        return self.objective.value_of_pair(x * self.units) / self.value_unit
+
+    def gradient(self, x: Array) -> Array:
+        return self.objective.gradient(x * self.units) / self.value_unit * self.units
+
+    def hessian(self, x: Array) -> Array:
+        return self.objective.hessian(x * self.units) / self.value_unit * self.units * self.units[:, None]
+
+
+# iminuit looks here first; to inspect a signature takes longer than a pass over 10 000 events
+for seen in (InUnits.value_of_pair, InUnits.value):
+    seen.__dict__["_parameters"] = {"x": None}
+
+
+def far_units(sizes: Array) -> Array:
+    """Return powers of two near sizes that are far from one, else one: Minuit takes differences of less for none."""
+    far = (sizes < 1 / FAR_FROM_ONE) | (sizes > FAR_FROM_ONE)
+    return np.asarray(np.where(far, 2.0 ** np.round(np.log2(sizes)), 1.0), np.float64)
 
 
 def step_sizes(problem: Problem, first: Evaluation) -> list[float]:

@@ -87,17 +87,21 @@ def minimise(
     thorough: bool = False,
     starts: int = STARTS,
     edges: Sequence[bool] = (),
+    weight: float = 1.0,
 ) -> Minima:
     """Minimise B functions of P parameters from ``start`` (B, P) within ``limits`` (P, 2) or (B, P, 2).
 
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
-    else only one that ends at a limit, from ``starts`` other points. ``edges``: which parameters move the end of a density.
+    else only one that ends at a limit, from ``starts`` other points. ``edges``: which parameters move the end of a density. ``weight`` is the
+    mean one of events.
     """
     from morefit.targets.cpu.fit_driver import Steps  # which a fit in one call does not need
 
     layout = FitLayout(start.shape[1])
     starts = thorough_starts(layout.count) if thorough else starts
-    records = layout.first_records(start, np.asarray(limits), goal, starts, thorough, edges=edges)
+    records = layout.first_records(
+        start, np.asarray(limits), goal, starts, thorough, edges=edges, weight=weight
+    )
     steps = Steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))

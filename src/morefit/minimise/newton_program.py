@@ -61,7 +61,7 @@ def errors_at_limits(fit: Fit, size: int) -> None:
             fixed = fixed and int(fit.free[a]) != i
         if fixed:
             reach = min(0.5 / abs(fit.gradient[i]), fit.high[i] - fit.low[i])
-            fit.covariance[i * n + i] = reach * reach
+            fit.covariance[i * n + i] = reach * reach * fit.value_unit
 
 
 def invert(fit: Fit, size: int) -> None:
@@ -153,6 +153,8 @@ def begin_fit(fit: Fit) -> None:
 
 def advance(fit: Fit) -> None:
     """Take a step after the sums at the trial point, and end there or start again when it leads no further."""
+    if fit.value_unit != 1.0:
+        divide_sums(fit)
     fit.steps += 1.0
     if fit.scan > 0.0:
         scan(fit)
@@ -176,6 +178,30 @@ def advance(fit: Fit) -> None:
         start_again(fit, False)
     elif fit.status != MOVING or fit.tries >= fit.max_steps or worse:
         end_attempt(fit)
+
+
+def divide_sums(fit: Fit) -> None:
+    """Divide the sums at the trial point by their unit, so that whether something is large does not depend on weights."""
+    n = len(fit.x)
+    fit.new_value /= fit.value_unit
+    for i in parallel(n):
+        fit.new_gradient[i] /= fit.value_unit
+        for j in range(i + 1):
+            fit.new_hessian[i * n + j] /= fit.value_unit
+
+
+def multiply_result(fit: Fit) -> None:
+    """Return to sums as they are, at the end of a fit; variances of parameters at a limit have no unit."""
+    n = len(fit.x)
+    fit.value *= fit.value_unit
+    fit.edm *= fit.value_unit
+    for i in parallel(n):
+        fit.gradient[i] *= fit.value_unit
+        for j in range(n):
+            fit.hessian[i * n + j] *= fit.value_unit
+            fit.covariance[i * n + j] /= fit.value_unit
+        if fit.error[i] >= 0.0:
+            fit.error[i] = sqrt(fit.covariance[i * n + i])
 
 
 def returns(fit: Fit) -> bool:
@@ -252,6 +278,8 @@ def start_again(fit: Fit, best: bool) -> None:
         fit.running = 0.0
         if not here:
             restore(fit)
+        if fit.value_unit != 1.0:
+            multiply_result(fit)
 
 
 def is_much_lower(fit: Fit) -> bool:

@@ -19,6 +19,7 @@ class Objective:
     likelihood: Term
     problem: Problem
     by_scores: bool = False  # products of scores instead of second derivatives
+    weight: float = 1.0  # the mean one of events: rises of the nll are as small
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
     compiling: float = 0.0  # seconds spent on machine code during a minimisation
     checking: float = 0.0  # seconds spent on Hessians at the end of a minimisation
@@ -77,11 +78,6 @@ class Objective:
 
     def value(self, x: Array) -> float:
         return finite(self.at(x, 0).value[0])
-
-
-# iminuit looks here first; to inspect a signature takes longer than a pass over 10 000 events
-for seen in (Objective.value_of_pair, Objective.value):
-    seen.__dict__["_parameters"] = {"x": None}
 
 
 def finite(value: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, read_only
 from morefit.errors import DataError, FitError, ModelError
-from morefit.kernel.fit_layout import FitRows
+from morefit.kernel.fit_layout import FitRows, value_unit
 from morefit.likelihood import Evaluation, Term
 from morefit.minimise.check import (
     Verdict,
@@ -36,15 +36,14 @@ from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
 from morefit.records.fields import NOTHING, ByName, floats
 from morefit.records.fields import regions as by_observable
+from morefit.records.named_arrays import by_names
 
 
 def started_at(objective: Objective, place: Array) -> Objective:
     """Return the same objective with another start; calls are counted together."""
     problem = objective.problem
     values = dict(problem.values) | dict(zip(problem.floating, place.tolist(), strict=True))
-    return Objective(
-        objective.likelihood, replace(problem, values=values), objective.by_scores, objective.calls
-    )
+    return replace(objective, problem=replace(problem, values=values), lowest=math.inf, best=None, last=None)
 
 
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
@@ -65,7 +64,8 @@ class End(NamedTuple):
         there = float(verdict.last.value[0])
         lost = self.status in (FLAT, DEGENERATE) and not verdict.flat
         known = not any(True for _ in failure_reasons(verdict))
-        return self.value < there - HIGHER or (lost and not known and self.value <= there + verdict.goal)
+        much = HIGHER * verdict.unit
+        return self.value < there - much or (lost and not known and self.value <= there + verdict.goal)
 
 
 def minimise_likelihood(
@@ -74,10 +74,9 @@ def minimise_likelihood(
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
     newton = options.uses_newton
-    if likelihood.weighted:
-        options = replace(options, tolerance=options.tolerance * likelihood.weight_scale)
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
-    objective = Objective(likelihood, problem, chosen == "gradients")
+    weight = likelihood.weight_scale if likelihood.weighted else 1.0
+    objective = Objective(likelihood, problem, chosen == "gradients", weight)
     if newton:
         expect_fit(likelihood, problem)
         for part in likelihood.parts:
@@ -137,7 +136,7 @@ def in_lower_valleys(
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
     """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended."""
-    goal = edm_goal(tolerance, MIN_TOLERANCE)
+    goal = edm_goal(tolerance, MIN_TOLERANCE) * objective.weight
     try:
         rows = None if objective.by_scores else fit_at_once(objective, goal)
         if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
@@ -150,7 +149,7 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
     status, fixed = rows.status[0], rows.column("fixed")[0]
     end = End(rows.x[0], float(rows.value[0]), float(status))
     if status == CONVERGED and not fixed:
-        return verdict_of(rows, goal), end
+        return replace(verdict_of(rows, goal), unit=value_unit(objective.weight)), end
     return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end
 
 
@@ -164,7 +163,13 @@ def stepwise(objective: Objective, goal: float) -> Minima:
         starts = 0 if likelihood.one_minimum else STARTS
         edges = likelihood.edges(problem.floating)
         return minimise(
-            lambda _, x: objective.at(x[0], 2), problem.start[None], limits, goal, starts=starts, edges=edges
+            lambda _, x: objective.at(x[0], 2),
+            problem.start[None],
+            limits,
+            goal,
+            starts=starts,
+            edges=edges,
+            weight=objective.weight,
         )
     minima = minimise_eliminated(
         elimination,
@@ -229,7 +234,7 @@ def make_result(
         values=ByName({n: fitted[n] if n in fitted else start[n] for n in problem.names}),
         errors=ByName({n: uncertain.get(n, 0.0) for n in problem.names}),
         floating=problem.floating,
-        covariance=read_only(covariance),
+        covariance=by_names(read_only(covariance), problem.floating, 2),
         nll=float(verdict.last.value[0]),
         edm=float(verdict.edm),
         valid=not reasons,

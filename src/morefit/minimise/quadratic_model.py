@@ -19,7 +19,7 @@ SUSPECT = 3.0  # times the distance to the minimum, in errors: that may make sma
 RESOLVED = 1e-22  # an EDM so small that what is suspect is zero
 STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not stop a parameter there
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error has no curvature
-OPEN = 1e2  # times its value, or one: what stands for the way between limits where there are none
+OPEN = 1e2  # times its value, its start, or one: what stands for the way between limits where there are none
 LARGEST_UNIT = 0.25  # of the way between limits
 FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
 SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
@@ -33,7 +33,8 @@ def measure(fit: Fit) -> None:
 
 def own_error(fit: Fit, i: int, widest: float) -> float:
     """Return the error of a parameter if others were fixed, at most ``widest`` times the distance between its limits."""
-    longest = widest * min(fit.high[i] - fit.low[i], OPEN * max(abs(fit.x[i]), 1.0))
+    size = max(max(abs(fit.x[i]), abs(fit.start[i])), 1.0)
+    longest = widest * min(fit.high[i] - fit.low[i], OPEN * size)
     curvature = abs(fit.hessian[i * len(fit.x) + i])
     return 1.0 / sqrt(curvature) if curvature * longest * longest > 1.0 else float(longest)
 

@@ -82,6 +82,7 @@ class Replicas:
             floating=self.best.floating,
             limits=np.array([self.best.limits[n] for n in self.best.floating]),
             goal=GOAL * term.weight_scale,
+            weight=term.weight_scale,
             alone=lambda k: self.alone(data, k),
             strategy=0,
             tolerance=TOLERANCE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from morefit.arrays import Array, Frozen
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import Operand
@@ -26,8 +26,9 @@ from morefit.records.fields import (
     texts,
     words,
 )
+from morefit.records.named_arrays import FrozenByName, by_names
 from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 from morefit.validate import name_of
 
@@ -85,12 +86,13 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Frozen):
+class FitResult(FrozenByName):
     """The result of one fit; ``valid`` is False for a fit that did not converge, with the causes in ``reasons``.
 
     ``names`` are all parameters in the order of the model, ``floating`` those that were fitted, in the order
-    of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name. Errors are 0 for fixed
+    of the rows of ``covariance``. Mappings such as ``values`` take a parameter or its name, and so does ``covariance[mu, sigma]``. Errors are 0 for fixed
     parameters and NaN without a covariance. ``nll`` is minus the logarithm of the likelihood. ``minos`` has
     (lower, upper) errors (lower < 0) of the parameters for which MINOS was run. ``errors_from`` is the kind of errors
     and covariance: "naive", "gradients", "sumw2", "sandwich", "bootstrap" or "sweights". ``flat_directions`` are those along which
@@ -145,6 +147,7 @@ class FitResult(Frozen):
     likelihood: ClassVar[Term | None] = None  # of each result that comes from a fit
 
     converted = CONVERT
+    named = {"covariance": ("floating", 2)}
 
     if not TYPE_CHECKING:
 
@@ -199,7 +202,7 @@ class FitResult(Frozen):
         with np.errstate(over="ignore", invalid="ignore"):
             scaled: Array = self.covariance / deviations / deviations[:, None]
         np.fill_diagonal(scaled, np.where(np.isnan(deviations), np.nan, 1.0))
-        return scaled
+        return by_names(scaled, self.floating, 2)
 
     def covariance_of(self, *parameters: Any) -> Array:
         """Return the covariance matrix of some floating parameters, which may be named, in that order."""

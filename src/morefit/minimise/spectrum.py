@@ -90,14 +90,14 @@ class Spectrum:
         return tuple(directions)
 
 
-def least_curvature(values: Array, limits: Array) -> Array:
-    """Return the curvature that a parameter needs: with less, its error is far wider than its limits."""
+def least_curvature(sizes: Array, limits: Array) -> Array:
+    """Return the curvature that a parameter needs: with less, its error is far wider than its limits, or its size."""
     low, high = limits.T
-    way = np.minimum(high - low, OPEN * np.maximum(np.abs(values), 1.0))
+    way = np.minimum(high - low, OPEN * np.maximum(np.abs(sizes), 1.0))
     return np.asarray((WIDEST * way) ** -2, np.float64)
 
 
-def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, free: Flags) -> Spectrum | None:
+def decompose(hessian: Array, gradient: Array, sizes: Array, limits: Array, free: Flags) -> Spectrum | None:
     """Return the spectrum of the free parameters; None where the Hessian has no numbers.
 
     A parameter without curvature of its own is a direction of its own: what there is of it comes from rounding. But where
@@ -105,7 +105,7 @@ def decompose(hessian: Array, gradient: Array, values: Array, limits: Array, fre
     """
     if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
         return None
-    size, least = np.abs(np.diag(hessian)), least_curvature(values, limits)
+    size, least = np.abs(np.diag(hessian)), least_curvature(sizes, limits)
     curved = size >= least
     scale = np.where(curved, np.maximum(size, least), WIDEST**2 * least) ** -0.5
     scaled = hessian * np.outer(scale, scale)

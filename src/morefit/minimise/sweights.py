@@ -22,7 +22,7 @@ from morefit.model.parts import check_model
 from morefit.model.region import Region
 from morefit.records.fields import arrays, words
 from morefit.targets.base import Backend
-from morefit.text.arguments import in_sentences
+from morefit.text.arguments import in_sentences, methods_in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.text.suggest import suggest
 from morefit.text.tables import Column, text_table
@@ -31,6 +31,7 @@ SAME_NLL = 1e-3  # absolute, and
 SAME_NLL_RELATIVE = 1e-6  # of its size: further apart, a likelihood is not the one of a result
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class SWeights(Frozen):
     """Weights of events for each component of a sum; those of the data are included, and events outside of a fit have 0.

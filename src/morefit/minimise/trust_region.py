@@ -47,7 +47,7 @@ NEAR = 20.0  # goals: an EDM before a step from where a minimum with curvature i
 SLOPE_LEFT = 0.1  # of the slope along a parameter: more is left by a slow step,
 BENT = 0.3  # which changes the curvature by more than this part
 MIN_RADIUS = 1e-9  # steps so short change nothing
-FAR = 1e30  # a parameter without limits that goes so far has no minimum
+FAR = 1e30  # times its start, or one: a parameter without limits that goes so far has no minimum
 BAD_RATIO, GOOD_RATIO = 0.1, 0.75  # of what came true to what the model promised
 MIN_RATIO, SHORTFALL = 0.55, 0.5  # of what was promised, and of the value: what falls shorter went too far
 GUESS = 100.0  # of the value: a start so far above its minimum was only a guess
@@ -142,7 +142,7 @@ def place(fit: Fit) -> float:
             there = fit.low[i]
         elif there > fit.high[i] - near:
             there = fit.high[i]
-        if not abs(there) < FAR:
+        if not abs(there) < FAR * max(abs(fit.start[i]), 1.0):
             return UNKNOWN
         fit.trial[i] = there
         way = (there - fit.x[i]) / fit.unit[i]

@@ -79,7 +79,14 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=first_record(problem, job.layout, goal, starts, likelihood.edges(problem.floating)),
+        record=first_record(
+            problem,
+            job.layout,
+            goal=goal,
+            starts=starts,
+            edges=likelihood.edges(problem.floating),
+            weight=objective.weight,
+        ),
         parts=tuple(
             PartBatch(
                 parameters=part_values(part, problem),
@@ -99,14 +106,12 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
 
 @lru_cache(maxsize=64)
 def first_record(
-    problem: Problem, layout: FitLayout, goal: float, starts: int, edges: tuple[bool, ...]
+    problem: Problem, layout: FitLayout, *, goal: float, starts: int, edges: tuple[bool, ...], weight: float
 ) -> Array:
     """Return the record with which a fit begins, read-only; fits of a model have the same."""
-    return read_only(
-        layout.first_records(problem.start[None], problem.floating_limits, goal, starts, edges=edges)[
-            0
-        ].copy()
-    )
+    start, limits = problem.start[None], problem.floating_limits
+    (record,) = layout.first_records(start, limits, goal, starts, edges=edges, weight=weight)
+    return read_only(record.copy())
 
 
 def part_values(part: Likelihood, problem: Problem) -> Array:

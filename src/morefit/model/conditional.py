@@ -9,23 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.errors import DataError, ModelError
-from morefit.expr import Expr, Op, const, domain_of, evaluate, scalar, substitute, symbols, toposort
-from morefit.expr.evaluate import adapted_to
-from morefit.model.arguments import Allowed, conditional, declared_arguments, listing
-from morefit.model.integrate import by_terms, integral_over, integral_over_box
+from morefit.errors import DataError
+from morefit.expr import Expr, Op, evaluate, scalar, substitute, symbols
+from morefit.model.arguments import Allowed, declared_arguments
+from morefit.model.integrate import by_terms, integral_over
 from morefit.model.observable import Observable
 from morefit.model.printed import quantities
 
 if TYPE_CHECKING:
     from morefit.model.pdf import Pdf
-
-PLACES = (0.35, 0.7)  # of the ranges of given observables: where an integral is compared with a numerical one
-MAX_AXES = 3  # of that one
-TOLERANCE = 1e-6  # and its relative error,
-RESOLVED = 1e-4  # which it must not exceed, to be compared with
-WRONG = 1e-3  # relative difference
-
 
 _accepting: set[Any] = set()  # functions that take ``given``
 
@@ -57,40 +49,6 @@ def conditional_integral(pdf: Pdf, drawn: tuple[Observable, ...]) -> Expr:
     if total is None:
         return integral_over(pdf.density(), drawn, pdf.parameters, pdf.given)
     return substitute(total, {number: column for column, number in free.items()})
-
-
-def check_integral(pdf: Pdf) -> None:
-    """Refuse a density whose own integral depends on observables that it draws: it would not be normalised in them."""
-    known, given = pdf.known_integral(), {o.name for o in pdf.given}
-    if known is not None and (columns := [s for s in symbols(Op.COLUMN, known) if s.name not in given]):
-        raise ModelError(
-            f"density '{type(pdf).__name__}': its integral must not depend on observables, got one with"
-            f" {listing(columns)}; {conditional(columns)}"
-        )
-    if pdf.given and not pdf.branches():
-        for place in PLACES:
-            check_normalisation(pdf, place)
-
-
-def check_normalisation(pdf: Pdf, place: float) -> None:
-    """Refuse a conditional density whose integral is not that over what it draws, at the start of its parameters."""
-    values = {p.name: p.start for p in pdf.parameters}
-    values |= {o.name: o.low + place * (o.high - o.low) for o in pdf.given}
-    density, integral = pdf.density(), pdf.integral()
-    numerical = any(node.op is Op.INTEGRAL for node in toposort(integral))
-    if len(pdf.drawn) > MAX_AXES or numerical or pdf.whole_numbers:
-        return
-    known: dict[Expr, Expr] = {q.symbol: const(values[q.name]) for q in pdf.parameters}
-    known |= {o.expr: const(values[o.name]) for o in pdf.given}
-    check = integral_over_box(substitute(density, known), pdf.drawn, ())
-    adapted = adapted_to(check.args[1:], domain_of(check), (), TOLERANCE)
-    formula, total = float(evaluate(integral, values)), float(adapted.totals[0])
-    if adapted.error < RESOLVED and not abs(formula - total) <= WRONG * abs(total):
-        where = ", ".join(f"{o.name} = {values[o.name]:.6g}" for o in pdf.given)
-        raise ModelError(
-            f"density '{type(pdf).__name__}': its integral must be that over {listing(pdf.drawn)} with {listing(pdf.given)}"
-            f" given, {total:.6g} at {where}, got {formula:.6g}; change the integral or what is given"
-        )
 
 
 def check_events(parts: Iterable[Pdf], values: Mapping[str, float], columns: Mapping[str, Array]) -> None:

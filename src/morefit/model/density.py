@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, Operand, add_all, symbols, to_expr
-from morefit.model.arguments import check_observables, listing
+from morefit.model.arguments import check_observables, described, listing
 from morefit.model.integrate import integral_out, integral_over
 from morefit.model.observable import Observable
 from morefit.model.parts import check_known
@@ -19,7 +19,8 @@ from morefit.model.region import Region, boxes, part_of
 class Density(Pdf):
     """Any expression in observables and parameters; without ``integral`` it is integrated term by term or numerically.
 
-    ``integral`` is that over the ranges of all observables that are not ``given``.
+    ``integral`` is that over the ranges of all observables that are not ``given``; it is compared with a numerical one, unless
+    ``check=False``: where events are labels, or the measure is another one, no quadrature knows it.
 
     Example: ``mf.Density(np.exp(-t / tau) * (1 + 0.1 * t), t)``
     """
@@ -27,6 +28,7 @@ class Density(Pdf):
     formula: Expr
     domain: tuple[Observable, ...]
     integral_formula: Expr | None
+    integral_checked: bool
 
     def __init__(
         self,
@@ -34,11 +36,15 @@ class Density(Pdf):
         observables: Sequence[Observable] | Observable,
         *,
         integral: Operand | None = None,
+        check: bool = True,
     ) -> None:
         domain, given = check_observables("density: observables", observables), {o.name for o in self.given}
         object.__setattr__(self, "domain", (*(o for o in domain if o.name not in given), *self.given))
         object.__setattr__(self, "formula", to_expr(formula))
         object.__setattr__(self, "integral_formula", None if integral is None else to_expr(integral))
+        if not isinstance(check, bool):
+            raise ModelError(f"density: check must be True or False, got {described(check)}")
+        object.__setattr__(self, "integral_checked", check)
         names = {o.name for o in self.domain}
         unknown = [s.name for s in symbols(Op.COLUMN, self.formula) if s.name not in names]
         if unknown:
@@ -65,7 +71,17 @@ class Density(Pdf):
         ):
             raise ModelError("density: has an integral of its own for its old range; write the density anew")
         known = None if integral is None else change(integral)
-        return Density(change(self.formula), domain, integral=known, **self.conditional_option(change))
+        return Density(
+            change(self.formula),
+            domain,
+            integral=known,
+            check=self.integral_checked,
+            **self.conditional_option(change),
+        )
+
+    @property
+    def has_own_integral(self) -> bool:
+        return self.integral_formula is not None
 
     def known_integral(self) -> Expr | None:
         return self.integral_formula
@@ -91,7 +107,7 @@ def projected_density(pdf: Pdf, remaining: tuple[Observable, ...], region: Regio
             f" write it as a product, or as a sum of terms in which {listing(remaining)} have factors of their own"
         )
     area = add_all(*(pdf.integral() * pdf.probability(box) for box in own))
-    return Density(add_all(*known), remaining, integral=area)
+    return Density(add_all(*known), remaining, integral=area, check=False)
 
 
 def integrated(pdf: Pdf, remaining: tuple[Observable, ...], dropped: tuple[Observable, ...]) -> Expr | None:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from morefit.errors import ModelError
 from morefit.expr import ZERO
-from morefit.model.conditional import check_integral
 from morefit.model.in_use import CACHED, CHECKED
+from morefit.model.own_integral import check_integral
 from morefit.model.pdf import Pdf
 
 

@@ -73,6 +73,7 @@ class Pdf(ABC):
     whole_numbers: ClassVar[bool] = False  # whether its events are whole numbers
     extends: ClassVar[bool] = True  # whether its formula holds outside of the ranges of its observables
     defined_on: ClassVar[tuple[float, float] | None] = None  # where the range of its observable x must lie
+    integral_checked: bool = True  # whether its own integral is compared with a numerical one
     given: tuple[Observable, ...] = ()
 
     if not TYPE_CHECKING:
@@ -133,6 +134,13 @@ class Pdf(ABC):
     def known_integral(self) -> Expr | None:
         """Return the integral if the density has a formula of its own for it, or None; compositions have those of their parts."""
         return None if type(self).integral is Pdf.integral or self.branches() else self.integral()
+
+    @property
+    def has_own_integral(self) -> bool:
+        """Whether a user wrote a formula for the integral, or for the density of a class that inherits one."""
+        kind = type(self)
+        known = kind.integral is not Pdf.integral or kind.integral_between is not Pdf.integral_between
+        return known and not kind.__module__.startswith("morefit.")
 
     def integral_between(self, low: Expr, high: Expr) -> Expr | None:
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
@@ -309,6 +317,7 @@ class Pdf(ABC):
 
         return replace_parts(self, replacements)
 
+    @in_sentences
     def choose(self, labels: Mapping[str, str]) -> Pdf:
         """Return this model with choices decided, such as ``{"background": "linear"}``, or ``result.choices``."""
         from morefit.model.compose.choice import choose
@@ -367,6 +376,7 @@ class Pdf(ABC):
 
         return probability_of(self, region_in(self, ranges))
 
+    @in_sentences
     def expected_in(self, ranges: Ranges) -> Expr:
         """Return how many events an extended model expects in ranges, as an expression for ``result.derived``."""
         from morefit.model.counts import region_in

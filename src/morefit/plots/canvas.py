@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import cycle
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -17,8 +16,9 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError, OptionError
 from morefit.model import Pdf
+from morefit.records.fields import ByName
 from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ LOWEST = 0.3  # end of a legend; one that is lower gets two columns, and then sm
 SCALES = (1.0, 0.8, 0.65)  # of the text of a legend in two columns
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot(Generic[Numbers]):
     """What was drawn: the axes from top to bottom, the artists by name, and the numbers shown."""
@@ -68,7 +69,7 @@ class Plot(Generic[Numbers]):
             return no_attribute(self, name, elsewhere.FIGURE)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "artists", MappingProxyType(dict(self.artists)))
+        object.__setattr__(self, "artists", ByName(dict(self.artists)))
 
     @property
     def figure(self) -> Figure:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, Frozen, read_only
+from morefit.arrays import Array, read_only
 from morefit.errors import DataError
 from morefit.records.archive import morefit_version, portable, read_archive, write_archive
+from morefit.records.named_arrays import FrozenByName
 from morefit.resources import on_all_cores
 
 VERSION = 2  # of all these files
@@ -180,7 +181,7 @@ def copy_rows(target: NDArray[Any], source: NDArray[Any], cut: slice) -> None:
     target[cut] = source[cut]
 
 
-class SavedResult(Frozen):
+class SavedResult(FrozenByName):
     """A result of a long job with one row for each of its values, in npz files."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,7 @@ from morefit.arrays import Array
 from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
-from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup
+from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, lookup, toposort
 from morefit.kernel.symbols import event_number
 from morefit.model import Observable, Pdf
 from morefit.model.conditional import check_events
@@ -21,6 +22,7 @@ from morefit.targets.base import Backend, Events
 
 ROW = column(OwnSymbol("row of the given columns"))
 TRIED = 2048  # candidates, from which rows are chosen
+MAX_TABULATED = 1 << 17  # rows: more may take longer than what is drawn
 PER_COLUMN = 9  # rows from the smallest to the largest value of each given column
 
 
@@ -46,6 +48,17 @@ class ConditionalRows:
         """Return the row of an event; ``number`` is a random one."""
         index = Op.FLOOR(len(self) * number) if self.resample else event_number()
         return Op.MIN(index, len(self) - 1)  # rounding, or lanes past the last event
+
+    def tabulated(self, nodes: Sequence[Expr], backend: Backend) -> dict[Expr, Expr]:
+        """Return expressions of given columns alone as tables with a number for each row."""
+        compiled = compile_values(tuple(nodes), (), Settings(backend, precompute="none"))
+        numbers = compiled.bind(Columns(self.columns), Events.all_sets(len(self)))(np.empty((1, 0)))[0]
+        return {
+            node: lookup(
+                Table(f"of rows {node.order[1]}", np.ascontiguousarray(row, np.float64).tobytes()), ROW
+            )
+            for node, row in zip(nodes, numbers, strict=True)
+        }
 
     @cached_property
     def some(self) -> Array:
@@ -81,14 +94,26 @@ class KnownColumns:
 
     exprs: Mapping[str, Expr]
     rows: ConditionalRows | None = None
+    backend: Backend | None = None  # which computes what depends on a row alone
 
     def with_drawn(self, drawn: Mapping[str, Expr]) -> KnownColumns:
         """Return the same with observables that were drawn."""
-        return KnownColumns({**self.exprs, **drawn}, self.rows)
+        return replace(self, exprs={**self.exprs, **drawn})
 
     def columns(self, given: tuple[Observable, ...]) -> dict[Expr, Expr]:
         """Return what stands for the columns that a density is given."""
         return {o.expr: self.exprs[o.name] for o in given}
+
+    def integrals(self, density: Expr) -> dict[Expr, Expr]:
+        """Return tables of the integrals for each event in a density that depend on a row alone.
+
+        Every candidate would compute them anew, over hundreds of nodes; there are as many rows as events, or fewer.
+        """
+        if self.rows is None or self.backend is None or len(self.rows) > MAX_TABULATED:
+            return {}
+        own = {name for name, expr in self.rows.exprs.items() if self.exprs[name] is expr}
+        nodes = integrals_of(density, own)
+        return self.rows.tabulated(nodes, self.backend) if nodes else {}
 
     def typical(self, given: tuple[Observable, ...]) -> Array:
         """Return rows of given observables, from the smallest to the largest value of each."""
@@ -103,6 +128,12 @@ class KnownColumns:
 
 
 NOTHING_KNOWN = KnownColumns({})
+
+
+def integrals_of(density: Expr, names: Collection[str]) -> list[Expr]:
+    """Return the integrals for each event in a density that depend on some columns alone."""
+    nodes = toposort(density, enter_integrals=False, enter_sums=False)
+    return [n for n in nodes if n.op is Op.NODE_SUM and {c.name for c in leaves(Op.COLUMN, n)} <= {*names}]
 
 
 def check_rows(model: Pdf, values: Mapping[str, float], rows: ConditionalRows, backend: Backend) -> None:

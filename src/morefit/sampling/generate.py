@@ -97,7 +97,7 @@ class Sampler:
     def make_ready(self) -> tuple[Recipe, Compiled]:
         if self.given is not None:
             check_rows(self.model, self.values, self.given, self.backend)
-        prepared = recipe(self.model, self.values, Numbers(0, self.margin), self.given)
+        prepared = recipe(self.model, self.values, Numbers(0, self.margin), self.given, self.backend)
         if prepared.efficiency * MAX_DRAWS < 1:  # most events would be given up, after as many candidates
             raise cannot_draw()
         drawn = [prepared.drawn[o.name] for o in self.model.observables]

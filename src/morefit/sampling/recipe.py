@@ -28,13 +28,12 @@ from morefit.expr import (
     lookup,
     substitute,
     substitute_all,
-    toposort,
     where,
 )
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
 from morefit.rewrite.simplify import bind
-from morefit.sampling.conditional_rows import NOTHING_KNOWN, ROW, ConditionalRows, KnownColumns
+from morefit.sampling.conditional_rows import NOTHING_KNOWN, ROW, ConditionalRows, KnownColumns, integrals_of
 from morefit.sampling.envelope import (
     NEGATIVE,
     SPARE,
@@ -61,19 +60,24 @@ ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of spa
 
 if TYPE_CHECKING:
     from morefit.model import Efficiency
+    from morefit.targets.base import Backend
 
 MAX_AXES = 3  # of an envelope
 WASTEFUL = 0.05  # of the candidates accepted: with fewer an envelope is worth its cells
 
 
 def recipe(
-    pdf: Pdf, values: Mapping[str, float], numbers: Numbers, rows: ConditionalRows | None = None
+    pdf: Pdf,
+    values: Mapping[str, float],
+    numbers: Numbers,
+    rows: ConditionalRows | None = None,
+    backend: Backend | None = None,
 ) -> Recipe:
     """Return how to draw from a density at some values of its parameters, and what it is given from rows of data."""
     if rows is None:
         return pdf.recipe(CandidateRecipes(values, numbers))
     chosen = {ROW: rows.row(numbers.take() if rows.resample else ZERO)}
-    part = pdf.recipe(CandidateRecipes(values, numbers, KnownColumns(rows.exprs, rows)))
+    part = pdf.recipe(CandidateRecipes(values, numbers, KnownColumns(rows.exprs, rows, backend)))
     names, exprs = zip(*{**rows.exprs, **part.drawn}.items(), strict=True)
     *drawn, accept, above = substitute_all((*exprs, part.accept, part.above), chosen)
     return Recipe(dict(zip(names, drawn, strict=True)), accept, above, part.efficiency)
@@ -269,16 +273,15 @@ def conditional_recipe(
         for row, example in zip(rows, examples, strict=True):
             check_quantile(substitute(bound, row), example, x, not pdf.whole_numbers)
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
-    inner, area = envelope_recipe(substitute(density, known), pdf.drawn, numbers, examples)
+    here = substitute(substitute(density, given.integrals(density)), known)
+    inner, area = envelope_recipe(here, pdf.drawn, numbers, examples)
     return replace(inner, efficiency=1 / area)
 
 
 def integrals_of_rows(density: Expr, rows: Mapping[str, Array]) -> list[dict[Expr, Expr]]:
     """Return for each row what the integrals for each event in a density are that depend on given observables alone."""
-    nodes = toposort(density, enter_integrals=False, enter_sums=False)
-    alone = [n for n in nodes if n.op is Op.NODE_SUM and {c.name for c in leaves(Op.COLUMN, n)} <= {*rows}]
     count = len(next(iter(rows.values())))
-    numbers = {node: np.broadcast_to(evaluate(node, rows), count) for node in alone}
+    numbers = {node: np.broadcast_to(evaluate(node, rows), count) for node in integrals_of(density, rows)}
     return [{node: const(float(each[k])) for node, each in numbers.items()} for k in range(count)]
 
 

@@ -20,7 +20,7 @@ def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
     """
     if not isinstance(backend, str) and hasattr(backend, "compile"):
         return backend
-    if backend not in NAMES:
+    if not isinstance(backend, str) or backend not in NAMES:
         raise BackendError(f"backend {backend!r}: not known; use one of {', '.join(map(repr, NAMES))}")
     if backend == "opencl" or (backend == "auto" and events >= WORTH_A_GPU):
         from morefit.targets.opencl.device import picked_device

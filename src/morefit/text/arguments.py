@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-from morefit.errors import OptionError
+from morefit.errors import MorefitError, OptionError
 from morefit.text.elsewhere import ADVICE, SYNONYMS
 from morefit.text.suggest import nearest, suggest
 
+# errors of Python that a wrong argument may end in
+BARE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+K = TypeVar("K")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -22,22 +26,44 @@ def in_sentences(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **named: P.kwargs) -> R:
         try:
             return function(*args, **named)
-        except TypeError as error:
-            # where the function began there is a second frame, and the error is not about the call
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        except BARE as error:
+            if isinstance(error, MorefitError):
                 raise
-            raise OptionError(wrong_call(function, args, named) or str(error)) from None
+            # where the function began there is a second frame, and the error is not about the call
+            if isinstance(error, TypeError) and getattr(error.__traceback__, "tb_next", None) is None:
+                raise OptionError(wrong_call(function, args, named) or str(error)) from None
+            from morefit.text.declared import wrong_argument
+
+            if problem := wrong_argument(function, args, named):
+                raise OptionError(f"{public_name(function)}: {problem}") from error
+            raise
 
     return call
+
+
+def methods_in_sentences(kind: type[K]) -> type[K]:
+    """Decorate the public methods that a class defines with ``in_sentences``."""
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, FunctionType):
+            type.__setattr__(kind, name, in_sentences(member))
+        elif isinstance(member, classmethod):
+            type.__setattr__(kind, name, classmethod(in_sentences(member.__func__)))
+    return kind
+
+
+def public_name(function: Callable[..., Any]) -> str:
+    """Return what a user calls: a function, a method, or the class of a constructor."""
+    method = function.__name__ in ("__new__", "__init__")
+    return function.__qualname__.split(".")[0] if method else function.__name__
 
 
 def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
     """Return what is wrong with a call: names that are not known, too many or missing arguments; empty if nothing is."""
     every = list(signature(function).parameters.values())
     own = [p for p in every if p.name not in ("self", "cls")]
-    method, made = len(own) < len(every), function.__name__ in ("__new__", "__init__")
-    # a method goes by its own name, as the class that it is inherited from is not public
-    name, count = function.__qualname__.split(".")[0] if made else function.__name__, len(args) - method
+    name, count = public_name(function), len(args) - (len(every) - len(own))
     known = [p.name for p in own]
     places = [p.name for p in own if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     order = f"; the order is {name}({', '.join(places)})"

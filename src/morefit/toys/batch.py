@@ -220,7 +220,8 @@ class Toys:
             base=np.tile(ensemble.start_values, (len(self), 1)),
             floating=ensemble.floating,
             limits=ensemble.limits,
-            goal=ensemble.edm_goal,
+            goal=ensemble.goal * ensemble.weight_scale,
+            weight=ensemble.weight_scale,
             alone=lambda toy: self.likelihood(toy, ensemble.fitted),
             thorough=ensemble.thorough,
         )

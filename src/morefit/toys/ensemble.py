@@ -54,6 +54,7 @@ class Ensemble:
     weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
     on_nodes: bool = False  # stored events are nodes, and their weights numbers of events
     goal: float = GOAL  # of the EDM, of events that count once
+    mean_weight: float = 1.0  # of stored datasets
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
@@ -153,13 +154,13 @@ class Ensemble:
         return tuple(None if self.weighted else part.weight for part in self.fitted.parts)
 
     @cached_property
-    def edm_goal(self) -> float:
-        """The EDM at which fits end, which is as small as weights are."""
+    def weight_scale(self) -> float:
+        """The mean weight of events: the EDM at which fits end is as small."""
         if all(weight is None for weight in self.formulas):
-            return self.goal
+            return self.mean_weight
         each = zip(self.fitted.parts, self.formulas, strict=True)
         sizes = [part.events if weight is None else WEIGHED for part, weight in each]
-        return self.goal * least_mean_weight(self.draw(0, np.array([sizes])).datasets(0))
+        return least_mean_weight(self.draw(0, np.array([sizes])).datasets(0), alone=False)
 
     @cached_property
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
@@ -234,9 +235,9 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        edges = self.fitted.edges(tuple(self.floating))
+        edges, weight = self.fitted.edges(tuple(self.floating)), self.weight_scale
         (record,) = layout.first_records(
-            start[None], self.limits, self.edm_goal, starts, self.thorough, edges=edges
+            start[None], self.limits, self.goal * weight, starts, self.thorough, edges=edges, weight=weight
         )
         return np.asarray(record)
 

@@ -29,7 +29,7 @@ from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences
 from morefit.toys.arguments import starts, template_of
-from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.batch import StoredToys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.negative import how_obtained
 from morefit.toys.results import ToyResults
@@ -84,7 +84,9 @@ def fit_many(
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
         weighted=any(d.weights is not None for data in checked for d in data),
-        goal=GOAL * least_mean_weight(d for data in checked for d in data),
+        mean_weight=least_mean_weight(
+            (d for data in checked for d in data), alone=not any(part.constraints for part in template.parts)
+        ),
     )  # fmt: skip
     fits = fit_stored(ensemble, checked)
     if any(is_simulated(part.model) for part in template.parts):

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, Frozen, frozen_copy
+from morefit.arrays import Array, frozen_copy
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.records.fields import arrays, data_frame, floats, words
+from morefit.records.named_arrays import FrozenByName
 from morefit.records.results import Layout, built, concatenate, read_result, save_result, split_result
 from morefit.text import elsewhere
-from morefit.text.arguments import no_attribute
+from morefit.text.arguments import methods_in_sentences, no_attribute
 from morefit.text.suggest import suggest
 from morefit.toys.text import (
     LEVELS,
@@ -71,14 +72,15 @@ CONVERT: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@methods_in_sentences
 @dataclass(frozen=True, eq=False, repr=False)
-class ToyResults(Frozen):
+class ToyResults(FrozenByName):
     """The results of T toys, fitted with P floating parameters; toys that are not valid are included.
 
     ``truth`` has the generated values; a parameter that only the fitted model has is absent or nan. ``how``
     indexes ``HOW``: how each result was obtained, or that its density is negative between events, where the first
     2 000 toys of a study are looked at. ``first`` is the number of the first toy in the study. Parameters
-    are named, or passed as the parameter itself.
+    are named, or passed as the parameter itself: ``values[mu]`` is the column of one.
     """
 
     names: tuple[str, ...]
@@ -98,6 +100,7 @@ class ToyResults(Frozen):
     unit: str = "events"
 
     converted = CONVERT
+    named = {"values": ("names", 1), "errors": ("names", 1)}
 
     if not TYPE_CHECKING:
 

@@ -20,6 +20,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.minimise.batch import Fits
 from morefit.random.host import stream_key
 from morefit.records.fields import arrays, floats
+from morefit.records.named_arrays import by_names
 from morefit.sampling.generate import Sizes
 from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
@@ -111,7 +112,8 @@ def fit_toys(task: Task, toys: Toys) -> ToyResults:
         seconds["statistic"] = time.perf_counter() - end
     # no copies: what whole fits return is copied once, when the results of all blocks are joined
     return ToyResults.converted_from(
-        names=tuple(names), truth=floats(task.truth), values=read_only(fitted.values), errors=read_only(fitted.errors),
+        names=tuple(names), truth=floats(task.truth), values=by_names(read_only(fitted.values), names),
+        errors=by_names(read_only(fitted.errors), names),
         nll=read_only(fitted.nll), edm=read_only(fitted.edm), valid=read_only(fitted.valid),
         how=read_only(how),
         events=read_only(toys.events.copy()), seed=task.seed, first=toys.first, statistics=arrays(statistics),

@@ -230,7 +230,7 @@ class Efficiency(Pdf):
             return None
         inside = [o.within(box) for o in self.observables]
         density = self.acceptance.integral(self.base.density(), inside, x)
-        return None if density is None else Density(density, x, integral=self.integral())
+        return None if density is None else Density(density, x, integral=self.integral(), check=False)
 
     def probability(self, box: Box, values: Mapping[str, float] | None = None) -> Expr:
         if self.given or self.fits_into(box):
