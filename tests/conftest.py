@@ -22,11 +22,12 @@ os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 # tests/statistics are optimised, as those of users are.
 os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
-# Folders and files of tests whose machine code LLVM selects, orders and puts into registers as well as it can, as it does for
-# users: they test what it computes. For all others it takes half of the time, studies of many toys as well; passes over the
-# text, which know what is undefined, are the same.
+# Folders and files of tests whose texts LLVM simplifies, by what it knows to be undefined, and whose machine code it selects,
+# orders and puts into registers as well as it can, as it does for users: they test what it computes. For all others it
+# inlines functions alone, and takes a third of the time, studies of many toys as well.
 OPTIMISED = {
-    "functions", "kernel", "test_accuracy", "test_operations", "test_sums", "test_vecmath", "test_whole_fits",
+    "functions", "kernel", "test_accuracy", "test_branches", "test_operations", "test_phases", "test_sums", "test_vecmath",
+    "test_whole_fits",
 }  # fmt: skip
 PROGRAMS = (compile_sums, compile_renamed, compile_values, compile_sampler, driver_code, expect_driver)
 

@@ -213,10 +213,10 @@ def test_hard_fits_are_not_lost_and_agree_with_minuit(make, events, toys, backen
 # Sizes decide how a toy is fitted on a device: by a small group of items, by a large one, or by many.
 SAME_TOYS = [
     (mass_model, 200, 2000, EXACT_ERRORS, 0.0),
-    (mass_model, 10_000, 50, EXACT_ERRORS, 0.0),
+    pytest.param(mass_model, 10_000, 50, EXACT_ERRORS, 0.0, marks=pytest.mark.exhaustive),
     (mass_model, 40_000, 20, EXACT_ERRORS, 0.0),
     (kstar_model, 200, 1000, EXACT_ERRORS, 0.0),
-    (kstar_model, 10_000, 50, EXACT_ERRORS, 0.0),
+    pytest.param(kstar_model, 10_000, 50, EXACT_ERRORS, 0.0, marks=pytest.mark.exhaustive),
     (kstar_model, 40_000, 5, EXACT_ERRORS, 0.0),
     (small_signal, 500, 500, EXACT_ERRORS, 0.0),
     # where the nll is all but flat, roundings move a minimum: in ten of ten thousand toys by more than is allowed
