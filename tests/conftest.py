@@ -59,6 +59,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for cached in PROGRAMS:
         cached.cache_clear()
     machine_code.LEVEL = level
+    os.environ["MOREFIT_LLVM_LEVEL"] = str(level)  # processes that a test starts compile as it does, and find its code on disk
 
 
 @pytest.hookimpl(trylast=True)

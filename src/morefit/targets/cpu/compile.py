@@ -93,8 +93,9 @@ def hoist(text: str) -> str:
 
 
 MAX_PROGRAMS = 256  # cached in this process
-# of LLVM's optimisation while it writes machine code; at 0, for tests that run little of it, the text is not optimised either
-LEVEL = 2
+# of LLVM's optimisation while it writes machine code; at 0, for tests that run little of it, the text is not optimised either,
+# and sums have other bits: processes that a test starts inherit the level
+LEVEL = 0 if os.environ.get("MOREFIT_LLVM_LEVEL") == "0" else 2
 
 # taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
 # thread of it can release
