@@ -59,7 +59,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for cached in PROGRAMS:
         cached.cache_clear()
     machine_code.LEVEL = level
-    os.environ["MOREFIT_LLVM_LEVEL"] = str(level)  # processes that a test starts compile as it does, and find its code on disk
+    # processes that a test starts compile as it does, and find its code on disk
+    os.environ["MOREFIT_LLVM_LEVEL"] = str(level)
 
 
 @pytest.hookimpl(trylast=True)
