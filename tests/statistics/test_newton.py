@@ -171,7 +171,7 @@ def report(found):
     [400_000, pytest.param(20_000_000, marks=pytest.mark.exhaustive)],
     ids=["few large toys", "many large toys"],
 )
-@pytest.mark.parametrize("events", [200, 1000, 10_000])
+@pytest.mark.parametrize("events", [200, pytest.param(1000, marks=pytest.mark.exhaustive), 10_000])
 @pytest.mark.parametrize("make", [mass_model, kstar_model], ids=lambda f: f.__name__)
 @on_one_backend  # the others end where this one ends
 def test_minima_of_the_paper_models_agree_with_minuit(make, events, events_in_all, backend, sizes):
