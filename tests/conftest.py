@@ -7,6 +7,8 @@ from pathlib import Path
 
 # before numpy is imported: threads of its matrix products wait in loops for each other, and workers have one core each
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# before morefit is imported: what modules of tests compile on import is compiled as for most of their tests
+os.environ["MOREFIT_LLVM_LEVEL"] = "0"
 
 import pytest
 from hypothesis import HealthCheck, settings
