@@ -7,6 +7,8 @@ from pathlib import Path
 
 # before numpy is imported: threads of its matrix products wait in loops for each other, and workers have one core each
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# before morefit is imported: what modules of tests compile on import is compiled as for most of their tests
+os.environ["MOREFIT_LLVM_LEVEL"] = "0"
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,11 +24,12 @@ os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 # tests/statistics are optimised, as those of users are.
 os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
-# Folders and files of tests whose machine code LLVM selects, orders and puts into registers as well as it can, as it does for
-# users: they test what it computes. For all others it takes half of the time, studies of many toys as well; passes over the
-# text, which know what is undefined, are the same.
+# Folders and files of tests whose texts LLVM simplifies, by what it knows to be undefined, and whose machine code it selects,
+# orders and puts into registers as well as it can, as it does for users: they test what it computes. For all others it
+# inlines functions alone, and takes a third of the time, studies of many toys as well.
 OPTIMISED = {
-    "functions", "kernel", "test_accuracy", "test_operations", "test_sums", "test_vecmath", "test_whole_fits",
+    "functions", "kernel", "test_accuracy", "test_branches", "test_operations", "test_phases", "test_sums", "test_vecmath",
+    "test_whole_fits",
 }  # fmt: skip
 PROGRAMS = (compile_sums, compile_renamed, compile_values, compile_sampler, driver_code, expect_driver)
 
@@ -58,6 +61,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for cached in PROGRAMS:
         cached.cache_clear()
     machine_code.LEVEL = level
+    # processes that a test starts compile as it does, and find its code on disk
+    os.environ["MOREFIT_LLVM_LEVEL"] = str(level)
 
 
 @pytest.hookimpl(trylast=True)

@@ -124,6 +124,14 @@ WITH_DASK = pytest.mark.filterwarnings(
 )
 
 
+def use_threads_of_dask(monkeypatch):
+    """Let the workers of pages be threads: tests of studies and spread data have processes, which take seconds to start."""
+    import distributed
+
+    threads = partial(distributed.LocalCluster, processes=False)
+    monkeypatch.setattr(distributed, "LocalCluster", threads)
+
+
 def uses_dask(page):
     return any(block.needs == "dask" for block in blocks(page))
 
@@ -135,6 +143,8 @@ def test_python_blocks_run_and_print_what_the_page_says(page, tmp_path, monkeypa
     module = types.ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look for it there
     monkeypatch.chdir(tmp_path)  # blocks may write files
+    if uses_dask(page) and NEEDS["dask"]():
+        use_threads_of_dask(monkeypatch)
     missing = run_page(page, module)
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")  # pyplot warns when many pages leave figures open

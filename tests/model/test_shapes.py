@@ -162,8 +162,9 @@ def test_hessian_is_exact_against_mpmath(row, point):
 
 
 # Their integrals are numerical, with second derivatives that take seconds to compile: those of other numerical integrals
-# are compiled in test_written_densities.py.
-SLOW_CURVATURE = {"QGaussian", "Hypatia"}
+# are compiled in test_written_densities.py. Those of the last three are long formulas, which
+# test_hessian_is_exact_against_mpmath evaluates.
+SLOW_CURVATURE = {"QGaussian", "Hypatia", "BDecay", "Bukin", "Argus"}
 
 
 @pytest.mark.parametrize(("name", "order"), [

@@ -18,7 +18,8 @@ EXPERIMENTS, TOYS = 25, 20  # p-values in steps of a twentieth, of which so many
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("test", ["chi2", "anderson", "energy"])
+# the energy takes longest; its toys are those of the others
+@pytest.mark.parametrize("test", ["chi2", "anderson", pytest.param("energy", marks=pytest.mark.exhaustive)])
 def test_p_values_of_a_right_model_are_uniform(test):
     model = mf.Exponential(X, SLOPE)
     p = [

@@ -171,7 +171,7 @@ def report(found):
     [400_000, pytest.param(20_000_000, marks=pytest.mark.exhaustive)],
     ids=["few large toys", "many large toys"],
 )
-@pytest.mark.parametrize("events", [200, 1000, 10_000])
+@pytest.mark.parametrize("events", [200, pytest.param(1000, marks=pytest.mark.exhaustive), 10_000])
 @pytest.mark.parametrize("make", [mass_model, kstar_model], ids=lambda f: f.__name__)
 @on_one_backend  # the others end where this one ends
 def test_minima_of_the_paper_models_agree_with_minuit(make, events, events_in_all, backend, sizes):
@@ -213,10 +213,10 @@ def test_hard_fits_are_not_lost_and_agree_with_minuit(make, events, toys, backen
 # Sizes decide how a toy is fitted on a device: by a small group of items, by a large one, or by many.
 SAME_TOYS = [
     (mass_model, 200, 2000, EXACT_ERRORS, 0.0),
-    (mass_model, 10_000, 50, EXACT_ERRORS, 0.0),
+    pytest.param(mass_model, 10_000, 50, EXACT_ERRORS, 0.0, marks=pytest.mark.exhaustive),
     (mass_model, 40_000, 20, EXACT_ERRORS, 0.0),
     (kstar_model, 200, 1000, EXACT_ERRORS, 0.0),
-    (kstar_model, 10_000, 50, EXACT_ERRORS, 0.0),
+    pytest.param(kstar_model, 10_000, 50, EXACT_ERRORS, 0.0, marks=pytest.mark.exhaustive),
     (kstar_model, 40_000, 5, EXACT_ERRORS, 0.0),
     (small_signal, 500, 500, EXACT_ERRORS, 0.0),
     # where the nll is all but flat, roundings move a minimum: in ten of ten thousand toys by more than is allowed

@@ -61,7 +61,7 @@ def test_draws_in_ranges_follow_the_density(case):
     restricted = mf.Restricted(model, ranges, yields_in=yields_in)
     data = mf.generate(restricted, 100_000, seed=5)
     for o in model.observables:
-        edges = np.concatenate([np.linspace(low, high, 9) for low, high in ranges[o.name]])
+        edges = np.concatenate([np.linspace(low, high, 6) for low, high in ranges[o.name]])
         counts = np.histogram(data[o.name], edges)[0]
         probabilities = [restricted.integrate({o: (low, high)}) for low, high in pairwise(edges)]
         gap = np.array(probabilities) == 0

@@ -123,12 +123,32 @@ def computed_alone(backend, count: int, value: float) -> dict[Operation, np.ndar
     return compute(backend, dict.fromkeys(NAMES[1:count], np.array([0.75])) | {"x": np.array([value])})
 
 
+@cache
+def evaluated(op: Operation) -> np.ndarray:
+    """Return what numpy computes, once for all backends."""
+    root = apply(op, *(column(name) for name in NAMES[: arity(op)]))
+    return evaluate(root, edge_columns(arity(op)))
+
+
+@cache
+def evaluated_alone(op: Operation, value: float) -> float:
+    """Return what numpy computes at one value."""
+    root = apply(op, *(column(name) for name in NAMES[: arity(op)]))
+    others = {name: np.array([0.75]) for name in NAMES[1 : arity(op)]}
+    return float(np.ravel(evaluate(root, others | {"x": np.array([value])}))[0])
+
+
+@cache
+def evaluated_signed_zero(op: Operation, negative: bool) -> float:
+    """Return what numpy computes at zero; as keys of a cache both zeros would be one."""
+    return evaluated_alone.__wrapped__(op, -0.0 if negative else 0.0)
+
+
 @pytest.mark.parametrize("op", NUMERIC, ids=lambda op: op.name.lower())
 def test_operation_agrees_with_numpy_on_edge_values(op, backend):
     columns = edge_columns(arity(op))
     found = computed(backend, arity(op))[op]
-    root = apply(op, *(column(name) for name in NAMES[: arity(op)]))
-    expected = np.broadcast_to(evaluate(root, columns), found.shape)
+    expected = np.broadcast_to(evaluated(op), found.shape)
     if op in GAMMAS:  # scipy disagrees with the limits left of zero, and loses digits there
         columns = {"x": columns["x"][columns["x"] > 0]}
         found, expected = (numbers[edge_columns(1)["x"] > 0] for numbers in (found, expected))
@@ -148,16 +168,10 @@ def test_operation_agrees_with_numpy_on_edge_values(op, backend):
 @pytest.mark.parametrize("op", [op for op in NUMERIC if op not in NARY], ids=lambda op: op.name.lower())
 def test_denormals_are_kept_or_taken_as_zero(op, backend):
     """A compiled loop may take them as zero; nothing else."""
-    count = arity(op)
-    names = NAMES[:count]
-    root = apply(op, *(column(name) for name in names))
     for value in DENORMAL:
-        others = {name: np.array([0.75]) for name in names[1:]}
-        found = computed_alone(backend, count, value)[op][0]
-        kept, flushed = (
-            float(np.ravel(evaluate(root, others | {"x": np.array([x])}))[0])
-            for x in (value, np.copysign(0.0, value))
-        )
+        found = computed_alone(backend, arity(op), value)[op][0]
+        kept = evaluated_alone(op, value)
+        flushed = evaluated_signed_zero(op, value < 0)
         true = math.lgamma(value) if op is Op.LGAMMA else kept  # scipy calls it infinite
         assert any(
             np.isclose(found, e, rtol=FEW_ULP, atol=FLUSHED, equal_nan=True) for e in (kept, flushed, true)

@@ -119,7 +119,7 @@ def keep_busy():
 busy = threading.Thread(target=keep_busy)
 busy.start()
 stuck = 0
-for _ in range(100):
+for _ in range(40):
     child = os.fork()
     if child == 0:
         signal.alarm(10)
@@ -235,7 +235,7 @@ def test_other_threads_run_during_an_evaluation(n, threads):
     model, data, x = gaussian(n)
     nll = mf.Likelihood(model, data, backend=Cpu(threads=threads))
     nll.hessian(x)
-    sets = around(x, 10**9 // n)  # one call of a fraction of a second
+    sets = around(x, 3 * 10**8 // n)  # one call of a fraction of a second
     counted, seconds = count_during(lambda: nll.hessian(sets))
     assert counted > 50 * seconds  # about 5000 a second on an idle machine; none with the interpreter locked
 
@@ -336,7 +336,7 @@ def test_memory_is_flat_over_many_evaluations():
         nll.value(sets[: 1 + k % 17])
         nll.hessian(x)
 
-    assert growth(step, 100, 2000) < LEAK
+    assert growth(step, 100, 700) < LEAK  # one column of 80 kB in each would be 56 MB
 
 
 @pytest.mark.slow
@@ -346,7 +346,7 @@ def test_memory_is_flat_over_many_likelihoods_of_one_model():
     def step(k):
         mf.Likelihood(model, data, backend=Cpu(threads=1)).value(x)
 
-    assert growth(step, 200, 2000) < LEAK
+    assert growth(step, 200, 700) < LEAK
 
 
 def test_a_likelihood_gives_its_memory_back_at_once():

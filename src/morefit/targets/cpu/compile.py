@@ -93,7 +93,9 @@ def hoist(text: str) -> str:
 
 
 MAX_PROGRAMS = 256  # cached in this process
-LEVEL = 2  # of LLVM's optimisation while it writes machine code; tests that run little of it take less
+# of LLVM's optimisation while it writes machine code; at 0, for tests that run little of it, the text is not optimised either,
+# and sums have other bits: processes that a test starts inherit the level
+LEVEL = 0 if os.environ.get("MOREFIT_LLVM_LEVEL") == "0" else 2
 
 # taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
 # thread of it can release
@@ -127,6 +129,7 @@ DRIVER_PASSES = {
 # the scheduler after registers are allocated takes a third of the time of a large text, where it gains nothing; kernels of few
 # parameters are 2 to 5 % faster with it
 LARGE_OPTIONS = {"disable-post-ra": True}
+FAST_OPTIONS = {"fast-isel": True}
 LARGE = 12_000  # lines
 
 
@@ -134,6 +137,8 @@ def options_for(source: str, driver: bool) -> dict[str, bool]:
     """Return the options of LLVM with which a text becomes machine code."""
     if driver:
         return DRIVER_OPTIONS | DRIVER_PASSES
+    if not LEVEL:
+        return FAST_OPTIONS
     options = IN_ORDER_OPTIONS if IN_ORDER in source else {}
     return options | LARGE_OPTIONS if source.count("\n") > LARGE else options
 
@@ -249,6 +254,17 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     # as long and make no kernel faster (docs/decisions/0006-llvm.md)
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
+    if LEVEL:
+        add_simplifications(passes, source, driver)
+    passes.run(module, builder)
+    if FIXED_ARGUMENT in source:
+        module = llvm.parse_assembly(hoist(str(module)))
+    with switched(options_for(source, driver)):
+        return bytes(machine.emit_object(module))
+
+
+def add_simplifications(passes: Any, source: str, driver: bool) -> None:
+    """Add the passes that make the text shorter."""
     if driver:  # has its variables in memory, and gains nothing where its instructions are combined
         passes.add_sroa_pass()
     else:
@@ -256,11 +272,6 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     passes.add_simplify_cfg_pass()
     if SHARED_WORK in source:
         passes.add_new_gvn_pass()
-    passes.run(module, builder)
-    if FIXED_ARGUMENT in source:
-        module = llvm.parse_assembly(hoist(str(module)))
-    with switched(options_for(source, driver)):
-        return bytes(machine.emit_object(module))
 
 
 @contextmanager
