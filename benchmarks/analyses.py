@@ -46,6 +46,7 @@ from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETE
 from morefit.toys.batch import StoredToys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.many import fit_stored, with_data
+from morefit.toys.whole_fits import whole_batch
 from peers.analyses.worker import WEIGHT
 from peers.environments import ROOT, SetupError, prepare, variables
 from peers.systems import ENVIRONMENTS
@@ -218,7 +219,7 @@ def time_given(name: str, backend: Any, repeats: int) -> dict[str, Any]:
     toy = best(lambda: fit_stored(ensemble, data), repeats) / count
     toys = StoredToys.of_datasets(ensemble, data)
     batch, job = toys.batch(ensemble), ensemble.whole_fit_of(ensemble.whole_parts)
-    rows = FitRows(job.layout, backend.fit_whole(job, toys.whole_batch(ensemble), job.layout.width))
+    rows = FitRows(job.layout, backend.fit_whole(job, whole_batch(toys, ensemble), job.layout.width))
     one_pass = best(lambda: batch.evaluate(np.arange(count), batch.start), repeats) / count
     return summary(
         name, ensemble, events, fits, one_pass=one_pass, draw=0.0, toy=toy, steps=float(rows.steps.mean()), toys=count
@@ -238,7 +239,7 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
     assert job is not None
 
     def whole(toys: int) -> Any:
-        batch = ensemble.draw(0, np.tile(events, (toys, 1))).whole_batch(ensemble)
+        batch = whole_batch(ensemble.draw(0, np.tile(events, (toys, 1))), ensemble)
         rows = backend.fit_whole(job, batch, job.layout.width)
         assert rows is not None
         return rows

@@ -36,6 +36,7 @@ from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 from morefit.toys.batch import GOAL, StoredToys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.whole_fits import whole_batch
 
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)
 WAYS = ("one start", "default", "thorough")
@@ -106,7 +107,7 @@ def fit(toys: StoredToys, way: str) -> Ends:
     ensemble = toys.ensemble
     assert ensemble.has_whole_fit
     job = ensemble.whole_fit_of(ensemble.whole_parts)
-    batch = toys.whole_batch(ensemble)
+    batch = whole_batch(toys, ensemble)
     record = batch.record.copy()
     others = {"one start": 0, "default": STARTS, "thorough": thorough_starts(len(ensemble.floating))}
     record[job.layout.record.first("max_starts")] = others[way]

@@ -29,6 +29,7 @@ from morefit.targets.base import Backend
 from morefit.targets.cpu.compile import host
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.whole_fits import whole_batch
 
 TARGETS = {  # microseconds a toy on one AVX-512 core
     "mass": {1_000: 30, 10_000: 250, 100_000: 2_500, 1_000_000: 25_000},
@@ -47,7 +48,7 @@ def whole_job(ensemble: Ensemble, sizes: Integers) -> Callable[[], FitRows]:
     """Return what draws and fits toys in compiled code alone."""
     job = ensemble.whole_fit()
     assert job is not None
-    toys = ensemble.draw(0, sizes).whole_batch(ensemble)
+    toys = whole_batch(ensemble.draw(0, sizes), ensemble)
 
     def run() -> FitRows:
         rows = ensemble.backend.fit_whole(job, toys, job.layout.width)

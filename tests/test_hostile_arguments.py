@@ -132,7 +132,7 @@ CALLS = {
         "observables": [1, "x", [], ["x"], [X, X], MODEL], "weights": ["w", 1.0, [1.0, 2.0], ["a"], [NAN], [[1.0]], {"w": 1}],
     }),
     "cut": (some(mf.Dataset.cut, source={"x": [0.1]}, observables=X), {"observables": [1, None, "x", []]}),
-    "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None], "weight": [3, ["w"]]}),
+    "files": (some(mf.read, path="nowhere.npz", observables=X), {"path": [3, None, [], [3], b"a.npz", {"a": 1}], "observables": [1, None], "weights": [3, ["w"]]}),
 }  # fmt: skip
 
 LIKELIHOOD = mf.Likelihood(MODEL, DATA)
@@ -173,7 +173,7 @@ ANYTHING = {
     "choose": (MODEL.choose, {"labels": {}}),
     "probability": (MODEL.probability_in, {"ranges": {"x": (0, 1)}}),
     "value": (LIKELIHOOD.value, {"x": [0.1, 1.0]}),
-    "likelihoods": (LIKELIHOOD.__add__, {"other": LIKELIHOOD}),
+    "likelihoods": (LIKELIHOOD.__add__, {"other": mf.Likelihood(MODEL, DATA)}),
     "correlation": (BEST.correlation_of, {"one": "mu", "other": "sigma"}),
     "budget": (BEST.error_budget, {"parameter": "mu", "groups": {"s": "sigma"}}),
     "derived of toys": (TOYS.derived, {"formula": MODEL.parameters[0]}),
@@ -232,7 +232,7 @@ def test_a_wrong_type_is_named_with_what_is_declared():
         mf.ModelError, match="likelihood: is added to other likelihoods and to constraints alone, got 3"
     ):
         LIKELIHOOD + 3
-    with pytest.raises(AttributeError, match=r"no attribute 'x'; write data\['x'\] for a column"):
+    with pytest.raises(AttributeError, match=r"no attribute 'x'; data\['x'\] is its column"):
         DATA.x  # noqa: B018
     with pytest.raises(
         mf.OptionError, match=r"report: argument 'path' is missing; the order is report\(path, likelihood\)"

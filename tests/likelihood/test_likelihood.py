@@ -443,9 +443,9 @@ def test_bad_events_of_a_sum_are_those_of_the_part_that_has_them(bad_first):
 @pytest.mark.parametrize("other", [1, 0.0, "a", None, [1.0]])
 def test_only_likelihoods_can_be_added(line, other):
     # this used to be AttributeError: 'int' object has no attribute 'parts'
-    with pytest.raises(TypeError, match="unsupported operand"):
+    with pytest.raises(mf.ModelError, match="likelihood: is added to other likelihoods"):
         line + other
-    with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
+    with pytest.raises(mf.ModelError, match="likelihood: is added to other likelihoods"):
         other + line
 
 

@@ -63,7 +63,8 @@ def contents(pdf: Any) -> list[tuple[str, Any]]:
             (name, v) for name, v in vars(pdf).items() if name not in hidden and not name.startswith("_")
         ]
     named.append(("given", pdf.given))
-    return [(name, v) for name, v in named if not (v is None or (isinstance(v, tuple) and not v))]
+    empty = {name for name, v in named if v is None or (isinstance(v, tuple) and not v)}
+    return [(name, v) for name, v in named if name not in empty | {"integral_checked"}]
 
 
 # ------------------------------------------------------------------------------------ a tree
