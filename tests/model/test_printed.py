@@ -153,7 +153,7 @@ def test_a_repr_of_ones_own_is_left_alone():
                 yields=[MU, 3, 4]),
          r"$\begin{aligned} p\left(m\right) &\propto \mu \, \mathrm{Uniform}\left(m\right)"
          r" \\ &\quad + 3 \, \mathrm{Exponential}\left(m; \alpha\right) \\ &\quad + 4 \, \mathrm{Convolved}\left(m;"
-         r" \mathrm{Argus}\left(m; 6, -1, 0.5\right), \mathrm{Gaussian}\left(t; 0, \tau\right)\right) \end{aligned}$"),
+         r" \mathrm{Argus}\left(m; 6, -1, 0.5\right), \mathrm{Gaussian}\left(t; 0, \tau\right), 0, \infty\right) \end{aligned}$"),
     ],
     ids=["sum", "one", "product", "yields", "lines"],
 )  # fmt: skip
@@ -178,3 +178,8 @@ def test_components_are_called_by_their_labels_or_kinds():
     assert twice.share_names() == ("Uniform", "Gaussian 1", "Gaussian 2")
     assert mf.Product([mf.Uniform(T), mass(labels=["s", "b"])]).share_names() == ("s", "b")
     assert mf.Uniform(M).share_names() == ("Uniform",)
+
+
+def test_a_range_without_an_end_is_shown():
+    model = mf.Convolution(mf.shapes.Gamma(M, 3.0, 2.0), mf.Gaussian(T, 0, TAU), truth=(0, np.inf))
+    assert r"0, \infty" in model._repr_latex_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -245,8 +246,11 @@ def latex_list(values: Iterable[Any]) -> str:
     for value in values:
         if isinstance(value, (list, tuple)):
             texts += filter(None, [latex_list(value)])
-        elif isinstance(value, Quantity) or as_double(value) is not None:
+        elif isinstance(value, Quantity):
             texts.append(to_latex(to_expr(value), FORMULA))
+        elif (number := as_double(value)) is not None:
+            finite = isfinite(number)
+            texts.append(to_latex(to_expr(value), FORMULA) if finite else "-" * (number < 0) + r"\infty")
         elif is_density(value):
             texts.append(call_latex(value))
     return ", ".join(texts)

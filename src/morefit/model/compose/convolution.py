@@ -21,6 +21,8 @@ from morefit.model.replace import Replacement
 from morefit.model.shapes.gaussian import Gaussian
 from morefit.text.arguments import in_sentences
 
+Ends = tuple[float, float]  # the lowest and the highest value
+
 
 @in_sentences
 def Convolution(  # it stands where a density is made
@@ -57,7 +59,11 @@ def Convolution(  # it stands where a density is made
 def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> Pdf:
     """Return the convolution, by formula if there is one."""
     x, difference = check_parts(pdf, resolution)
-    ends = true_ends(pdf, check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high)))
+    if difference is x:
+        width = x.high - x.low
+        difference = Observable.interned(f"smear {x.name}", -width, width, "")
+    reached = x.low - difference.high, x.high - difference.low
+    ends = true_ends(pdf, check_truth(truth) or (None if holds_outside(pdf) else (x.low, x.high)), reached)
     if isinstance(pdf, Sum):
         parts = [convolved(part, resolution, truth) for part in pdf.pdfs]
         weights: dict[str, Any] = {"yields": pdf.yields} if pdf.yields else {"fractions": pdf.fractions}
@@ -65,9 +71,6 @@ def convolved(pdf: Pdf, resolution: Pdf, truth: tuple[float, float] | None) -> P
     exact = None if ends else by_formula(pdf, resolution)
     if exact is not None:
         return exact
-    if difference is x:
-        width = x.high - x.low
-        difference = Observable.interned(f"smear {x.name}", -width, width, "")
     by_event = {"given": resolution.given} if resolution.given else {}
     seen = Convolved(x, difference, pdf, resolution, ends, **by_event)
     if resolution.given and seen.pieces_of_source() is None:
@@ -92,9 +95,9 @@ def holds_outside(pdf: Pdf) -> bool:
     return pdf.extends and all(holds_outside(part) for *_, part in pdf.branches())
 
 
-def true_ends(pdf: Pdf, ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the range of true values, inside of where a density is defined; None for all numbers."""
-    if pdf.defined_on is None:
+def true_ends(pdf: Pdf, ends: Ends | None, reached: Ends) -> Ends | None:
+    """Return the range of true values, inside of where a density is defined if others can be reached; None for all numbers."""
+    if pdf.defined_on is None or (pdf.defined_on[0] <= reached[0] and reached[1] <= pdf.defined_on[1]):
         return ends
     (low, high), (first, last) = pdf.defined_on, ends or (-math.inf, math.inf)
     return float(max(low, first)), float(min(high, last))
