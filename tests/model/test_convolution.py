@@ -575,3 +575,30 @@ def test_true_values_begin_where_a_density_is_defined(shape, reference):
 
     whole = quadrature.quad(smeared, 0.0, 40.0, epsabs=1e-10, limit=200)[0]
     assert seen == pytest.approx([smeared(at) / whole for at in (0.5, 3.0, 10.0)], rel=1e-8)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 3.0])
+def test_a_resolution_written_in_the_observable_itself(sigma):
+    """Its range is as wide as that of the observable, and far differences are left out of the integral."""
+    x, width = mf.Observable("x", 0.0, 40.0), mf.Parameter("sigma", 1.0, 0.3, 3.0)
+    source = mf.shapes.JohnsonSU(x, 18.0, 1.2, 0.3, 1.2)
+    seen = mf.Convolution(source, mf.Gaussian(x, 0.0, width)).pdf([3.0, 17.5, 22.0, 39.0], {"sigma": sigma})
+    wide = mf.Convolution(source, mf.Gaussian(mf.Observable("far", -40.0, 40.0), 0.0, sigma))
+    johnson = stats.johnsonsu(0.3, 1.2, loc=18.0, scale=1.2)
+
+    def smeared(at):
+        ends = at - 12 * sigma, at + 12 * sigma
+        peak = [max(min(18.0, ends[1]), ends[0]), at]
+        return quadrature.quad(
+            lambda t: johnson.pdf(t) * stats.norm.pdf(at - t, scale=sigma),
+            *ends,
+            points=peak,
+            epsabs=0.0,
+            epsrel=1e-12,
+            limit=300,
+        )[0]
+
+    places = [3.0, 17.5, 22.0, 39.0]
+    ratios = np.array([smeared(at) for at in places]) / smeared(17.5)
+    assert seen / seen[1] == pytest.approx(ratios, rel=1e-7)
+    assert seen == pytest.approx(wide.pdf(places, {}), rel=1e-7)

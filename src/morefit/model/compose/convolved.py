@@ -39,6 +39,7 @@ from morefit.model.template_sums import integral_over_template
 
 # edges of an integral over differences than of one over true values: the latter is cheaper then
 MANY_MORE = 3
+REACH = 12.0  # widths of a Gaussian, beyond which it is 5e-32 of its height
 Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one for each power
 
 
@@ -86,8 +87,19 @@ class Convolved(Pdf):
         if (steps := self.steps_of_source()) is not None:
             return self.by_steps(self.x.expr, *steps)
         x, d = self.x.expr, self.difference.expr
-        product = self.smear(d) * self.true_density(x - d)
+        product = self.smear_nearby(d) * self.true_density(x - d)
         return integral_over(product, [self.difference], self.parameters, given=[self.x])
+
+    def smear_nearby(self, d: Expr) -> Expr:
+        """Return the density of a difference; that of a Gaussian much narrower than the range is zero where it is of no account."""
+        gaussian, whole = self.resolution, self.smear(d)
+        if not isinstance(gaussian, Gaussian):
+            return whole
+        mean, sigma = to_expr(gaussian.mu), to_expr(gaussian.sigma)
+        width = float(evaluate(sigma, {p.name: p.start for p in self.parameters}))
+        if self.difference.high - self.difference.low <= 2 * REACH * width:
+            return whole
+        return where(d < mean - REACH * sigma, ZERO, where(d > mean + REACH * sigma, ZERO, whole))
 
     def integrands(self) -> tuple[Expr, ...]:
         return self.true_density(self.true_value.expr), self.resolution.density()

@@ -33,7 +33,7 @@ from morefit.model.parameter import Parameter
 
 TOLERANCE = 1e-9  # of the integral of each event, at the start values
 FLOOR = 1e-12  # of the largest integral: what is less need not be as exact
-FEW_PANELS = 4  # of a rule without regard to peaks
+FEW_PANELS = 8  # of a rule without regard to peaks, which has fewer pieces
 MAX_PANELS = 64
 POWER = 4  # of the map that takes an integrable singularity away from the start of a panel
 ADAPTIVE = 5  # of them, at which it is compared with adaptive integrals
