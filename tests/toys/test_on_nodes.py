@@ -133,3 +133,14 @@ def test_a_place_that_moves_into_the_range_is_no_narrow_peak():
     toys = mf.toy_study(model, toys=10, events=600, seed=3, progress=False)
     assert (toys.values[:, 0] < 9.95).any()
     assert (toys.how == 0).all()  # by Newton's method, without a rescue
+
+
+def test_toys_of_more_observables_than_are_fitted_have_their_events(at_events):
+    """The column of the fitted observable need not be the first one that is drawn."""
+    y = mf.Observable("y", -1.0, 1.0)
+    both = mf.Product([mf.Uniform(y), smeared])
+    own = mf.toy_study(both, fit_model=smeared, toys=2, events=EVENTS, seed=4, progress=False)
+    at_events()
+    same = mf.toy_study(both, fit_model=smeared, toys=2, events=EVENTS, seed=4, progress=False)
+    assert own.valid.all()
+    assert np.array_equal(own.values, same.values)

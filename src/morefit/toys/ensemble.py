@@ -246,12 +246,13 @@ class Ensemble:
         """The cells of parts whose log density takes long, for fits at their nodes; None for others, and with weights."""
         if self.on_nodes or self.has_weights:
             return (None,) * len(self.fitted.parts)
-        return tuple(
-            part.cells(np.array([self.values_of(part, {}), self.values_of(part, self.truth)]))
-            if part.is_slow
-            else None
-            for part in self.fitted.parts
-        )
+        pairs = zip(self.drawn.parts, self.fitted.parts, strict=True)
+        return tuple(self.grid(part) if len(drawn.model.observables) == 1 else None for drawn, part in pairs)
+
+    def grid(self, part: Likelihood) -> Cells | None:
+        """Return the cells of a part at start and truth, if its log density takes long."""
+        rows = np.array([self.values_of(part, {}), self.values_of(part, self.truth)])
+        return part.cells(rows) if part.is_slow else None
 
     @cached_property
     def at_nodes(self) -> Ensemble:
