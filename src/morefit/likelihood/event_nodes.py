@@ -25,9 +25,8 @@ FIRST_CELLS = 8
 MAX_CELLS = 1 << 12
 # equally spaced points, and as many events, at which a log density is compared: no peak may hide
 CHECKS = 2048
-TOLERANCE = (
-    1e-9  # of a log density there, when a grid is made; that of single data then gets twice as many cells
-)
+# of a log density there, when a grid is made; that of single data then gets twice as many cells
+TOLERANCE = 1e-9
 WORST = 1e-8  # that it may become when parameters move
 FEWER = 2  # times: nodes that are not fewer than events by that are not worth it
 MAX_CHECKED = 8  # rows of parameters at which nodes are known to be good

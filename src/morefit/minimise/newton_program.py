@@ -108,9 +108,8 @@ def pseudo_invert(fit: Fit, size: int) -> bool:
     return True
 
 
-HIGHER = (
-    0.5  # of the value, one error: a minimum is worse than an end so much lower from which nothing leads down
-)
+# of the value, one error: a minimum is worse than an end so much lower from which nothing leads down
+HIGHER = 0.5
 MUCH = 10.0  # of the value: an end so much lower than the first is one of which nothing was known when other starts were chosen
 MAX_ROUNDS = 3.0  # of other starts, each from an end that is so much lower than the one before
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same

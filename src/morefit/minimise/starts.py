@@ -30,9 +30,8 @@ NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one
 FAR = 2.2  # errors: a start so far from its end may have led over others
 # errors, and of the way between limits: a rough way that leads so far was led by chance
 ASTRAY, PART = 5.0, 0.1
-MANY_TIMES = (
-    3.0  # its start: an amount so large was only guessed, and the other side of the start has none of it
-)
+# its start: an amount so large was only guessed, and the other side of the start has none of it
+MANY_TIMES = 3.0
 SHORT = 8.0  # steps: a start that needs more was only a guess, and its curvature says nothing
 NARROW = 3.0  # times the curvature at the start, or as many times as there are errors between: the valley of a kink
 BENT, VERY_BENT = 2.5, 8.0  # the ratio of curvatures at the start and the end, of a rough way and of any

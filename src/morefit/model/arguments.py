@@ -28,9 +28,8 @@ class Allowed:
     rule: str
     holds: Callable[[float], bool]
     many: int = 0  # 1 for a list of them, 2 for a list of rows; stored as tuples of expressions
-    terms: bool = (
-        False  # whether they are those of a series, where one number alone may be meant as its order
-    )
+    # whether they are those of a series, where one number alone may be meant as its order
+    terms: bool = False
 
 
 ANY = Allowed("finite", isfinite)

@@ -65,9 +65,8 @@ class Device:
         self.copies = Copies()
         self.staging = Staging(self)
         self.on_their_way: deque[Any] = deque(maxlen=64)
-        self.fit_spaces: list[
-            Any
-        ] = []  # buffers and kernels of whole fits that are done, the last ones first
+        # buffers and kernels of whole fits that are done, the last ones first
+        self.fit_spaces: list[Any] = []
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()  # by their texts
         self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
