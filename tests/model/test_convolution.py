@@ -602,3 +602,9 @@ def test_a_resolution_written_in_the_observable_itself(sigma):
     ratios = np.array([smeared(at) for at in places]) / smeared(17.5)
     assert seen / seen[1] == pytest.approx(ratios, rel=1e-7)
     assert seen == pytest.approx(wide.pdf(places, {}), rel=1e-7)
+
+
+def test_true_values_where_a_density_is_not_defined_are_refused():
+    x, d = mf.Observable("x", 0.0, 40.0), mf.Observable("d", -10.0, 10.0)
+    with pytest.raises(ModelError, match=r"truth must reach into \[0, inf\], where Gamma is defined"):
+        mf.Convolution(mf.shapes.Gamma(x, 3.0, 2.0), mf.Gaussian(d, 0.0, 1.0), truth=(-5.0, -1.0))

@@ -100,6 +100,10 @@ def true_ends(pdf: Pdf, ends: Ends | None, reached: Ends) -> Ends | None:
     if pdf.defined_on is None or (pdf.defined_on[0] <= reached[0] and reached[1] <= pdf.defined_on[1]):
         return ends
     (low, high), (first, last) = pdf.defined_on, ends or (-math.inf, math.inf)
+    if not max(low, first) < min(high, last):
+        raise ModelError(
+            f"convolution: truth must reach into [{low:g}, {high:g}], where {type(pdf).__name__} is defined, got {ends!r}"
+        )
     return float(max(low, first)), float(min(high, last))
 
 
