@@ -19,6 +19,7 @@ import analyses
 import large
 import morefit as mf
 from models import MODELS
+from morefit.minimise.newton import begin_steps
 from peers.analyses.worker import Floating, read_toys, time_value
 from peers.by_hand import PEERS as BY_HAND
 from peers.problem import PROBLEMS
@@ -228,3 +229,21 @@ def test_values_of_peers_are_timed_where_all_parameters_differ():
     assert said["nll"] == 5.0 and said["value_s"] >= 0
     assert points[0] == {"a": 1.0, "b": 3.0}
     assert all(len({point[name] for point in points}) == 4 for name in "ab")
+
+
+def test_a_step_reads_nothing_that_the_step_of_another_fit_left_behind():
+    # this toy looks at how slow its steps are, in the units of the step before
+    ensemble, events = analyses.make_ensemble("14 parameters", mf.Cpu(threads=1))
+    batch, layout = ensemble.draw(144, events[None]).batch(ensemble), ensemble.layout
+    ends = []
+    for left in (0.0, 1e9):
+        steps = begin_steps(ensemble.driver, layout, ensemble.first_record[None])
+        while steps.running.any():
+            sums = batch.evaluate(np.arange(1), steps.columns("trial").copy())
+            steps.column("new_value")[:] = sums.value
+            steps.columns("new_gradient")[:] = sums.gradient
+            steps.columns("new_hessian")[:] = sums.hessian.reshape(1, -1)
+            steps.scratch[layout.state_size :] = left
+            steps.advance()
+        ends.append(steps.states)
+    np.testing.assert_array_equal(*ends)

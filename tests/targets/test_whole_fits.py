@@ -1,20 +1,28 @@
 """Whole fits in compiled code: any likelihood ends where steps between evaluations end, with the same bits for any split."""
 
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import morefit as mf
 from backend_rows import there
+from morefit.kernel.fit_layout import FitLayout
 from morefit.minimise.newton import is_valid
+from morefit.minimise.newton_program import fit_driver
 from morefit.targets.cpu import compile as machine
 from morefit.targets.cpu.fit_driver import copy_text
 from morefit.targets.cpu.run import Cpu
+from morefit.targets.opencl import fit_space
+from morefit.targets.opencl.fit_shape import StepShape
+from morefit.targets.opencl.fit_steps import step_source
+from morefit.targets.opencl.host_steps import host_takes_steps
 from morefit.targets.opencl.run import OpenCL
 from morefit.toys.arguments import template_of
 from morefit.toys.batch import GOAL, StoredToys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.whole_fits import whole_batch
 from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
 
 BACKENDS = {
@@ -264,3 +272,34 @@ def test_issue_the_code_that_copies_events_lives_as_long_as_what_calls_it():
         machine._programs.clear()
     machine.find_code("define void @another(ptr %x) { ret void }", ["another"])
     assert code() is not None
+
+
+def weighted_exponential():
+    return template_of("test", mf.Exponential(X, mf.Parameter("slope", -0.4, -2.0, 2.0)), weights=1 + X**2)
+
+
+@pytest.mark.parametrize("name", ["joint_constrained", "weighted"])
+def test_steps_of_the_host_have_the_bits_of_steps_on_the_device(name, monkeypatch):
+    backend = there(BACKENDS["opencl"])
+    monkeypatch.setitem(LIKELIHOODS, "weighted", (weighted_exponential, [200]))
+    ensemble = ensemble_of(name, backend)
+    toys = ensemble.draw(5, sizes_of(name, 40))
+    job, width = toys.whole_job(ensemble)
+    rows = []
+    for on_host in (True, False):
+        monkeypatch.setattr(fit_space, "host_takes_steps", lambda *_, taken=on_host: taken)
+        rows.append(backend.fit_whole(job, whole_batch(toys, ensemble), width))
+    np.testing.assert_array_equal(*rows)
+
+
+def test_the_host_takes_steps_until_the_device_would_have_been_built(monkeypatch):
+    device = there(BACKENDS["opencl"]).open()
+    monkeypatch.setattr(device, "info", replace(device.info, kind="GPU"))
+    monkeypatch.setattr(device, "host_seconds", {})
+    layout = FitLayout(4)
+    source = step_source(fit_driver(layout), StepShape(wide=False, layout=layout), device.dialect)
+    assert host_takes_steps(device, source, 1000)
+    assert not host_takes_steps(device, source, 1_000_000)
+    device.host_seconds[source] = np.inf  # it is built
+    assert not host_takes_steps(device, source, 1000)
+    assert host_takes_steps(device, source, 1)

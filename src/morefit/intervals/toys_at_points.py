@@ -124,6 +124,7 @@ class Point:
             seed=tested.stream,
             backend=tested.backend,
             fluctuate=tested.fluctuate,
+            expected=tested.toys * len(tested.truths),
             thorough=bool(tested.idle[number]),  # where a signal is not there, it may seem to be anywhere
         )
         self.free.sampler(0)  # compiles

@@ -33,6 +33,7 @@ class Fit(Record):
     trial: Vector  # (n,) the point to be evaluated next
     gradient: Vector  # (n,) at x
     hessian: Vector  # (n, n) at x
+    unit: Vector  # (n,) in which the last step was measured: about the error of each parameter alone
     radius: float  # no step is longer, in errors; large: Newton's step has not failed yet
     length: float  # of the step to the trial point, in errors
     doubts: float  # how often the EDM was below the goal, but the curvature not to be believed
@@ -90,7 +91,6 @@ class Fit(Record):
     max_starts: float  # other starts of a fit that may have ended in the wrong valley
     thorough: float  # 1: other starts of every fit
     # scratch: the quadratic model of the free parameters, in their units, and what it says
-    unit: Vector  # (n,)
     free: Vector  # (n,) which parameters no limit stops
     steepness: float  # the smallest slope of the others
     move: Vector  # (n,)
@@ -156,12 +156,12 @@ class FitLayout:
     @property
     def derivatives_width(self) -> int:
         """How many numbers a fit returns with its covariance and the derivatives at the minimum."""
-        return self.record.first("radius")
+        return self.record.first("unit")
 
     @property
     def state_size(self) -> int:
         """How many numbers must be kept from step to step: all but the scratch."""
-        return self.record.first("unit")
+        return self.record.first("free")
 
     @property
     def width(self) -> int:

@@ -119,6 +119,7 @@ class Driver:
 
     main: Callable[..., Any]
     layouts: tuple[tuple[str, Layout], ...]
+    weighted: bool = False  # whether errors are corrected at the end of a fit, from squared scores
 
     @cached_property
     def program(self) -> Program:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout, FitRows
+from morefit.kernel.program import Driver
 from morefit.likelihood import Evaluation
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.newton_program import fit_driver
@@ -21,6 +22,7 @@ from morefit.minimise.trust_region import CONVERGED, FLAT
 
 if TYPE_CHECKING:
     from morefit.likelihood.eliminate import Elimination
+    from morefit.targets.cpu.fit_driver import Steps
 
 # (sets, x of shape (len(sets), P)) -> value, gradient, Hessian
 Evaluate = Callable[[Integers, Array], Evaluation]
@@ -77,6 +79,13 @@ def prepare_steps(count: int) -> None:
     driver_code(fit_driver(layout), layout)
 
 
+def begin_steps(driver: Driver, layout: FitLayout, records: Array) -> Steps:
+    """Begin fits whose steps the host takes, from their first records."""
+    from morefit.targets.cpu.fit_driver import Steps  # which a fit in one call does not need
+
+    return Steps(driver, layout, records)
+
+
 @np.errstate(all="ignore")
 def minimise(
     evaluate: Evaluate,
@@ -95,19 +104,21 @@ def minimise(
     else only one that ends at a limit, from ``starts`` other points. ``edges``: which parameters move the end of a density. ``weight`` is the
     mean one of events.
     """
-    from morefit.targets.cpu.fit_driver import Steps  # which a fit in one call does not need
-
     layout = FitLayout(start.shape[1])
     starts = thorough_starts(layout.count) if thorough else starts
     records = layout.first_records(
         start, np.asarray(limits), goal, starts, thorough, edges=edges, weight=weight
     )
-    steps = Steps(fit_driver(layout), layout, records)
+    steps = begin_steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))
     while len(active):
         evaluation = evaluate(active, steps.columns("trial").copy())
-        steps.advance(evaluation.value, evaluation.gradient, evaluation.hessian, evaluation.bad)
+        steps.column("new_value")[:] = evaluation.value
+        steps.columns("new_gradient")[:] = evaluation.gradient
+        steps.columns("new_hessian")[:] = evaluation.hessian.reshape(len(active), -1)
+        steps.column("bad")[:] = evaluation.bad
+        steps.advance()
         ended = ~steps.running
         if ended.any():
             final[active[ended]] = steps.take(ended)

@@ -323,5 +323,5 @@ def fit_driver(layout: FitLayout, weighted: bool = False) -> Driver:
     if weighted:
         from morefit.minimise import sandwich  # which begins with what is here
 
-        return Driver(sandwich.fit_toy, (("Fit", layout.record),))
+        return Driver(sandwich.fit_toy, (("Fit", layout.record),), weighted=True)
     return Driver(fit_toy, (("Fit", layout.record),))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
@@ -178,6 +178,31 @@ class CountsPart:
     sampler: Program | None = None
 
 
+class Steps(Protocol):
+    """Fits whose steps the host takes: their records, one in each row."""
+
+    states: Array
+
+    def columns(self, name: str) -> Array:
+        """Return the numbers of a field."""
+        ...
+
+    @property
+    def running(self) -> Flags: ...
+
+    def advance(self) -> None:
+        """Take a step of each fit after the sums at its trial point."""
+        ...
+
+    def correct(self) -> None:
+        """Correct the errors of each fit after its squared scores."""
+        ...
+
+    def take(self, chosen: Flags) -> Array:
+        """Remove some fits; return their records."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WholeFit:
     """What a backend needs to draw and fit toys on its own."""
@@ -185,6 +210,8 @@ class WholeFit:
     driver: Driver
     layout: FitLayout
     parts: tuple[WholePart | CountsPart, ...]
+    # begins fits on the host from their first records, for a device that takes longer to have code for steps than the host to take them
+    begin_steps: Callable[[Array], Steps] | None = None
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
     @property
@@ -274,8 +301,11 @@ class Backend(Protocol):
         """Return the sums of a model of counts at points, (sets, outputs), as ``kernel/counts_program.py`` defines them."""
         ...
 
-    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
-        """Begin to compile what whole fits of a layout need besides kernels, if that can go on beside other work."""
+    def expect_fits(self, driver: Driver, layout: FitLayout, toys: int = 1) -> bool:
+        """Begin to compile what whole fits of a layout need besides kernels, if that can go on beside other work.
+
+        Return whether this backend leaves the steps of so many toys to the host, which needs code of its own for them.
+        """
         ...
 
     def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:

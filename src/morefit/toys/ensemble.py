@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
 from morefit.likelihood.observed import ADVICE
+from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, thorough_starts
@@ -32,6 +33,7 @@ from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
 from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
+from morefit.targets.cpu.run import Cpu
 from morefit.toys.batch import GOAL, Toys
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
@@ -53,6 +55,7 @@ class Ensemble:
     resample: bool = True  # toys draw rows of what a conditional model is given
     weighted: bool = False  # events are stored, with weights; else weights are formulas of the fitted parts
     on_nodes: bool = False  # stored events are nodes, and their weights numbers of events
+    expected: int = 1  # about how many toys there will be, which tells what is worth being built
     goal: float = GOAL  # of the EDM, of events that count once
     mean_weight: float = 1.0  # of stored datasets
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
@@ -190,7 +193,8 @@ class Ensemble:
             return False
         if self.fitted.elimination(self.floating, self.limits) is not None:
             return False
-        self.backend.expect_fits(self.driver, self.layout)
+        if self.backend.expect_fits(self.driver, self.layout, self.expected):
+            Cpu().expect_fits(self.driver, self.layout)
         return True
 
     @cached_property
@@ -226,7 +230,8 @@ class Ensemble:
 
     def whole_fit_of(self, parts: Sequence[WholePart | CountsPart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
-        return WholeFit(driver=self.driver, layout=self.layout, parts=tuple(parts))
+        begin = partial(begin_steps, self.driver, self.layout)
+        return WholeFit(driver=self.driver, layout=self.layout, parts=tuple(parts), begin_steps=begin)
 
     @cached_property
     def first_record(self) -> Array:

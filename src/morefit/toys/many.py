@@ -82,7 +82,7 @@ def fit_many(
         check_data(template, data)
     values = starts(template, {}, start, keep_fixed=True)
     ensemble = Ensemble(
-        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
+        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False, expected=len(sizes),
         weighted=any(d.weights is not None for data in checked for d in data),
         mean_weight=least_mean_weight(
             (d for data in checked for d in data), alone=not any(part.constraints for part in template.parts)

@@ -48,6 +48,7 @@ class Task:
     fluctuate: bool = True  # toys draw what constraints measured anew
     thorough: bool = False  # every fit is started again elsewhere
     resample: bool = True  # toys draw rows of what a conditional model is given
+    toys: int = 1
     key: str = field(default_factory=lambda: os.urandom(8).hex())  # of this study in this process's memory
 
     def ensemble(self) -> Ensemble:
@@ -61,6 +62,7 @@ class Task:
             fluctuate=self.fluctuate,
             thorough=self.thorough,
             resample=self.resample,
+            expected=self.toys,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Flags
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.resources import available_cores, without_collection
@@ -16,7 +16,7 @@ from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
 from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
-from morefit.targets.cpu.fit_stages import advance_all, begin_all, draw, drive, scores, sums
+from morefit.targets.cpu.fit_stages import advance_all, begin_all, correct_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
 
 TAKE = """\
@@ -49,14 +49,14 @@ define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysi
 
 @without_collection()
 def drive_text(driver: Driver, layout: FitLayout) -> str:
-    """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``)."""
+    """Write the driver of one thread (``drive``), and steps of many fits (``begin_all``, ``advance_all``, ``correct_all``)."""
     from morefit.kernel.read_program import read_program  # which code on disk does not need
     from morefit.targets.cpu.program import DECLARATIONS, program_text
 
     record = {"Fit": layout.record}
-    known: list[Callable[..., Any]] = [draw, sums, scores]
-    own = [stage for stage in known if stage.__name__ in driver.program.stages]
-    stages = [read_program(stage, record) for stage in (*own, drive, begin_all, advance_all)]
+    own: list[Callable[..., Any]] = [draw, sums, drive, begin_all, advance_all]
+    own += [scores, correct_all] if driver.weighted else []
+    stages = [read_program(stage, record) for stage in own]
     texts = program_text(driver.program, *stages)
     return "\n".join(
         [*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, TAKE, *texts]
@@ -70,7 +70,7 @@ def identity(driver: Driver, layout: FitLayout) -> tuple[str, ...]:
 
 def find_driver(driver: Driver, layout: FitLayout, written: Callable[[], str]) -> Code:
     """Return the machine code of a driver, and write its text only if it must be compiled."""
-    names = ("drive", "begin_all", "advance_all")
+    names = ["drive", "begin_all", "advance_all", *(["correct_all"] if driver.weighted else [])]
     return find_by_key(identity(driver, layout), lambda: build_object(written(), driver=True), names)
 
 
@@ -123,7 +123,7 @@ class Steps:
     def __init__(self, driver: Driver, layout: FitLayout, records: Array) -> None:
         self.layout = layout
         self.code: Code = driver_code(driver, layout)
-        self.states = np.ascontiguousarray(records[:, : layout.state_size])
+        self.states = np.array(records[:, : layout.state_size], order="C")
         self.scratch = np.zeros(layout.size)
         self.run("begin_all")
 
@@ -148,10 +148,10 @@ class Steps:
         self.states = np.ascontiguousarray(self.states[~chosen])
         return gone
 
-    def advance(self, value: Array, gradient: Array, hessian: Array, bad: Integers) -> None:
-        """Take a step of each fit after the evaluation of its trial point."""
-        self.column("new_value")[:] = value
-        self.columns("new_gradient")[:] = gradient
-        self.columns("new_hessian")[:] = hessian.reshape(len(hessian), -1)
-        self.column("bad")[:] = bad
+    def advance(self) -> None:
+        """Take a step of each fit after the sums at its trial point."""
         self.run("advance_all")
+
+    def correct(self) -> None:
+        """Correct the errors of each fit after the squared scores at its end, which are in the place of a Hessian."""
+        self.run("correct_all")

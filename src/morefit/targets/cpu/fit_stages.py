@@ -46,6 +46,7 @@ copy_numbers = Stage("copy_numbers")  # from an address, to an address, how many
 fit_toy = Stage("fit_toy")
 begin_fit = Stage("begin_fit")
 advance = Stage("advance")
+correct_errors = Stage("correct_errors")
 
 
 def drive(job: Integers) -> None:
@@ -78,6 +79,15 @@ def advance_all(job: Integers) -> None:
         state = job[STATES] + 8 * k * job[STATE_SIZE]
         copy_numbers(state, job[SCRATCH], job[STATE_SIZE])
         advance(vector_at(job[SCRATCH]))
+        copy_numbers(job[SCRATCH], state, job[STATE_SIZE])
+
+
+def correct_all(job: Integers) -> None:
+    """Correct the errors of each fit whose state is in a row, after its squared scores."""
+    for k in range(job[FITS]):
+        state = job[STATES] + 8 * k * job[STATE_SIZE]
+        copy_numbers(state, job[SCRATCH], job[STATE_SIZE])
+        correct_errors(vector_at(job[SCRATCH]))
         copy_numbers(job[SCRATCH], state, job[STATE_SIZE])
 
 

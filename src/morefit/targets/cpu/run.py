@@ -96,11 +96,12 @@ class Cpu:
         pending = Pending(lambda: find_written(parts, written, names), ahead=not compiled)
         return CpuProgram(kernel=kernel, written=written, pending=pending, target=target, threads=threads)
 
-    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
+    def expect_fits(self, driver: Driver, layout: FitLayout, toys: int = 1) -> bool:
         """Begin to compile the driver of whole fits, which does not depend on the model."""
         from morefit.targets.cpu.fit_driver import expect_driver
 
         expect_driver(driver, layout)
+        return False
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
         """Sum over the bins of a model of counts at many points."""

@@ -67,6 +67,8 @@ class Device:
         self.on_their_way: deque[Any] = deque(maxlen=64)
         # buffers and kernels of whole fits that are done, the last ones first
         self.fit_spaces: list[Any] = []
+        # what the host took for steps of whole fits, by their texts; infinite once the device takes them
+        self.host_seconds: dict[Any, float] = {}
         self.process = os.getpid()
         self.programs: OrderedDict[str, Any] = OrderedDict()  # by their texts
         self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.targets.ahead import compile_ahead
-from morefit.targets.base import ToyBatch, WholeFit, show_source
+from morefit.targets.base import ToyBatch, WholeFit
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
@@ -25,6 +25,7 @@ from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, nam
 from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, JoinedToys, Place, can_join, columns_of
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
+from morefit.targets.opencl.host_steps import host_takes_steps
 from morefit.targets.opencl.sums import words_of
 
 MAX_TOYS = 1 << 19  # in a launch: short enough for Ctrl-C and for displays that watch the device
@@ -90,7 +91,7 @@ def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: 
         with ThreadPoolExecutor(1) as reader:  # copies results while the device goes on
             for place in runner.places(some, toys.sizes):
                 space = runner.take_space(source, toys.sizes[place], results.shape[1])
-                space.start(runner.constants, toys, place)
+                space.start(runner.job, runner.constants, toys, place)
                 started.append(Launch.of(space, place, results))
                 if len(started) > 1:  # the next one has begun while this one is looked at
                     started[0].space.run_to_end()
@@ -156,11 +157,15 @@ def is_wide(device: Device, layout: FitLayout) -> bool:
     return layout.count >= WIDE_FROM and device.info.kind != "CPU"
 
 
-@lru_cache(maxsize=32)
-def expect_driver(device: Device, driver: Driver, layout: FitLayout) -> None:
-    """Begin to build the step of the minimiser, once; it takes a GPU a second or two."""
-    shape = StepShape(wide=is_wide(device, layout), layout=layout)
-    compile_ahead(lambda: device.build(step_source(driver, shape, device.dialect).text))
+def expect_driver(device: Device, driver: Driver, layout: FitLayout, toys: int) -> bool:
+    """Begin to build the step of the minimiser, once, or return True if the host takes those of so many toys in less time."""
+    source = step_source(driver, StepShape(wide=is_wide(device, layout), layout=layout), device.dialect)
+    if host_takes_steps(device, source, toys):
+        return True
+    if device.host_seconds.get(source) != np.inf:
+        device.host_seconds[source] = np.inf
+        compile_ahead(lambda: device.build(source.text))
+    return False
 
 
 @dataclass(eq=False)
@@ -203,8 +208,6 @@ class FitRunner:
             layout = self.job.layout
             shape = FitShape(group=group, wide=is_wide(self.device, layout), layout=layout, parts=self.shapes)
             self.sources[group] = source = find_source(self.job, shape, self.device.dialect)
-            show_source(source.text)
-            show_source(source.driver.text)
             if not self.constants:
                 self.send_constants(source)
         return self.sources[group]

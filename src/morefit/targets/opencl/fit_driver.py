@@ -124,19 +124,32 @@ class FitSource:
 
     @cached_property
     def begin(self) -> list[Phase]:
-        return [*(part.draw() for part in self.parts), self.driver.begin]
+        return [*self.draw, self.driver.begin]
+
+    @cached_property
+    def draw(self) -> list[Phase]:
+        return [part.draw() for part in self.parts]
 
     @cached_property
     def steps(self) -> list[Phase]:
-        return [*(phase for p in self.parts for phase in p.sums.phases), self.collect, self.driver.advance]
+        return [*self.trial_sums, self.driver.advance]
+
+    @cached_property
+    def trial_sums(self) -> list[Phase]:
+        """The phases of a step before the minimiser's."""
+        return [*(phase for p in self.parts for phase in p.sums.phases), self.collect]
 
     @cached_property
     def end(self) -> list[Phase]:
         """The phases after the last step, of all toys: errors of weighted events."""
-        if not self.shape.weighted:
-            return []
+        sums = self.score_sums
+        return [self.driver.begin_scores, *sums, self.driver.correct] if sums else []
+
+    @cached_property
+    def score_sums(self) -> list[Phase]:
+        """The phases that sum squared scores, where events have weights."""
         phases = [phase for text in self.scores for phase in text.phases]
-        return [self.driver.begin_scores, *phases, self.collect_scores, self.driver.correct]
+        return [*phases, self.collect_scores] if phases else []
 
     @property
     def scores(self) -> list[SumText]:

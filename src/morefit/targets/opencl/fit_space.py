@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
-from morefit.targets.base import Buffer, PartBatch, ToyBatch, WholeFit, WholePart
+from morefit.targets.base import Buffer, PartBatch, ToyBatch, WholeFit, WholePart, show_source
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_shape import TILE, Phase, Runs
+from morefit.targets.opencl.fit_steps import StepSource
 from morefit.targets.opencl.fit_sums import SumText
+from morefit.targets.opencl.host_steps import HostSteps, host_takes_steps
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 
@@ -157,11 +159,9 @@ class FitSpace:
             str, np.ndarray[Any, Any]
         ] = {}  # what differs from batch to batch, as it is on the device
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
-        self.kernels = {
-            name: kernel
-            for one in (source, source.driver)
-            for name, kernel in device.kernels(self, one.text, [phase.name for phase in one.phases]).items()
-        }
+        self.host: HostSteps | None = None
+        self.kernels: dict[str, Any] = {}
+        self.add_kernels(source)
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 
@@ -209,14 +209,23 @@ class FitSpace:
         counts = (self.count, *map(len, blocks))
         self.lists = self.everything = Lists(everything | {"active_toys": np.int32(self.count)}, counts)
 
+    def add_kernels(self, source: FitSource | StepSource) -> None:
+        """Have the kernels of a text, with the arguments that are known."""
+        show_source(source.text)
+        self.kernels |= self.device.kernels(self, source.text, [phase.name for phase in source.phases])
+        self.set_arguments(source.phases, self.bound)
+
     def bind(self, values: Mapping[str, Any]) -> None:
         """Set arguments of kernels, by name, that are not what they were."""
         changed = {name: value for name, value in values.items() if self.bound.get(name) is not value}
         self.bound |= changed
-        for phase in self.source.all_phases:
+        self.set_arguments(self.source.all_phases, changed)
+
+    def set_arguments(self, phases: Sequence[Phase], values: Mapping[str, Any]) -> None:
+        for phase in phases:
             for place, name in enumerate(phase.names):
-                if name in changed:
-                    self.kernels[phase.name].set_arg(place, changed[name])
+                if name in values and phase.name in self.kernels:
+                    self.kernels[phase.name].set_arg(place, values[name])
 
     def send(self, name: str, numbers: np.ndarray[Any, Any]) -> None:
         """Copy an array to a buffer of its own, unless the same numbers are there."""
@@ -227,7 +236,7 @@ class FitSpace:
             self.device.overwrite(self.own[name], numbers)
         self.sent[name] = numbers
 
-    def start(self, constants: Mapping[str, Any], toys: JoinedToys, place: Place) -> None:
+    def start(self, job: WholeFit, constants: Mapping[str, Any], toys: JoinedToys, place: Place) -> None:
         """Start to draw and fit some of the toys, whose sizes this has room for."""
         values = dict(constants)
         self.send("first_record", toys.records)
@@ -245,8 +254,17 @@ class FitSpace:
                 values[f"given{k}_{i}"] = column.buffer
         self.bind(values | self.own)
         self.go_on_with(self.everything)
-        for phase in self.source.begin:
+        for phase in self.source.draw:
             self.run(phase)
+        driver, on_host = self.source.driver, job.begin_steps is not None
+        if on_host and host_takes_steps(self.device, driver, self.count):
+            self.host = HostSteps(self, job, toys, place)
+            return
+        self.host = None
+        if driver.begin.name not in self.kernels:
+            self.device.host_seconds[driver] = np.inf
+            self.add_kernels(driver)
+        self.run(driver.begin)
         self.take_steps(FIRST_STEPS if self.count > MANY else QUICK_FIRST_STEPS)
 
     def go_on_with(self, lists: Lists) -> None:
@@ -283,6 +301,9 @@ class FitSpace:
 
     def run_to_end(self) -> None:
         """Take steps until all toys have ended."""
+        if self.host:
+            self.host.run()
+            return
         while (running := self.list_running()).counts[0]:
             self.go_on_with(running)
             self.take_steps(MORE_STEPS if running.counts[0] > MANY else QUICK_STEPS)
@@ -292,6 +313,10 @@ class FitSpace:
 
     def read(self, results: Array) -> None:
         """Wait for what runs, and copy the results."""
-        self.device.read_done(self.own["results"], results, self.done)
+        if self.host:
+            results[:] = self.host.ended[:, : self.width]
+            self.host = None
+        else:
+            self.device.read_done(self.own["results"], results, self.done)
         for name in self.bound.keys() - self.own.keys() - self.lists.values.keys():
             del self.bound[name]  # events and tables, which others may let go of

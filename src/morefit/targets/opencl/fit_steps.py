@@ -30,13 +30,14 @@ class StepSource:
         return "\n".join([
             f"// the step of {shape.layout.count} parameters in {d.name}",
             d.prologue,
+            "#pragma OPENCL FP_CONTRACT OFF  // the bits of the same steps on the host",
             *(line for f in functions for line in function_lines(f, d.memory, writer)),
             *(line for phase in self.phases for line in phase.text(d)),
         ])  # fmt: skip
 
     @property
     def phases(self) -> list[Phase]:
-        scores = [self.begin_scores, self.correct] if "scores" in self.driver.program.stages else []
+        scores = [self.begin_scores, self.correct] if self.driver.weighted else []
         return [self.begin, self.advance, *scores]
 
     @cached_property

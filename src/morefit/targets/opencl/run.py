@@ -102,11 +102,11 @@ class OpenCL:
 
         return run_counts(self.open(), self.work_group, table, points)
 
-    def expect_fits(self, driver: Driver, layout: FitLayout) -> None:
-        """Begin to build the driver of whole fits, which does not depend on the model."""
+    def expect_fits(self, driver: Driver, layout: FitLayout, toys: int = 1) -> bool:
+        """Begin to build the driver of whole fits, which does not depend on the model; of few toys the host takes the steps."""
         from morefit.targets.opencl.fit import expect_driver
 
-        expect_driver(self.open(), driver, layout)
+        return expect_driver(self.open(), driver, layout, toys)
 
     def prepare_fits(self, job: WholeFit, toys: ToyBatch) -> None:
         """Nothing is waited for."""
