@@ -6,6 +6,7 @@ typedef double real;  // of the lines of an event
 // a block of the events of a set: where it begins among all events and in its set, and where its results go
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
 
+__attribute__((noinline)) double call_erfc(const double x0) { return erfc(x0); }
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -18,10 +19,10 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p3 = 0.7071067811865476 * p0;
     const double p4 = p3 * p2;
     const double p5 = p1 + p4;
-    const double p6 = erfc(p5);
+    const double p6 = call_erfc(p5);
     const double p8 = (-3.5355339059327378) * p0;
     const double p9 = p8 + p4;
-    const double p10 = erfc(p9);
+    const double p10 = call_erfc(p9);
     const double p11 = p10 - p6;
     const double p12 = 1.0 / p11;
     const double p13 = 0.7978845608028654 * p0;

@@ -6,6 +6,8 @@ typedef double real;  // of the lines of an event
 // a block of the events of a set: where it begins among all events and in its set, and where its results go
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
 
+__attribute__((noinline)) double call_erfc(const double x0) { return erfc(x0); }
+__attribute__((noinline)) double call_exp(const double x0) { return exp(x0); }
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -23,9 +25,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p7 = fabs(p6);
     const double p8 = p2 * p7;
     const double p9 = p4 + p8;
-    const double p10 = erfc(p9);
+    const double p10 = call_erfc(p9);
     const double p13 = p8 - p4;
-    const double p14 = erfc(p13);
+    const double p14 = call_erfc(p13);
     const double p15 = p14 - p10;
     const double p16 = p0 * p15;
     const double p17 = 1.0 / p16;
@@ -88,11 +90,11 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p75 = (-1.0) + p6;
     const double p76 = p75 * p75;
     const double p77 = p76 * p20;
-    const double p78 = exp(p77);
+    const double p78 = call_exp(p77);
     const double p80 = 1.0 + p6;
     const double p81 = p80 * p80;
     const double p82 = p20 * p81;
-    const double p83 = exp(p82);
+    const double p83 = call_exp(p82);
     const double p84 = p83 - p78;
     const double p85 = -p84;
     const double p86 = p74 * p85;
@@ -145,7 +147,7 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p134 = p133 + p58;
     const double p135 = p134 * p22;
     const double p136 = p60 + p135;
-    const double p137 = exp(p22);
+    const double p137 = call_exp(p22);
     const double p138 = p137 * p64;
     const double p139 = p64 * p64;
     const double p140 = -p139;
@@ -605,9 +607,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const double p7 = fabs(p6);
         const double p8 = p2 * p7;
         const double p9 = p4 + p8;
-        const double p10 = erfc(p9);
+        const double p10 = call_erfc(p9);
         const double p13 = p8 - p4;
-        const double p14 = erfc(p13);
+        const double p14 = call_erfc(p13);
         const double p15 = p14 - p10;
         const double p16 = p0 * p15;
         const double p17 = 1.0 / p16;
@@ -670,11 +672,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const double p75 = (-1.0) + p6;
         const double p76 = p75 * p75;
         const double p77 = p76 * p20;
-        const double p78 = exp(p77);
+        const double p78 = call_exp(p77);
         const double p80 = 1.0 + p6;
         const double p81 = p80 * p80;
         const double p82 = p20 * p81;
-        const double p83 = exp(p82);
+        const double p83 = call_exp(p82);
         const double p84 = p83 - p78;
         const double p85 = -p84;
         const double p86 = p74 * p85;
@@ -727,7 +729,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const double p134 = p133 + p58;
         const double p135 = p134 * p22;
         const double p136 = p60 + p135;
-        const double p137 = exp(p22);
+        const double p137 = call_exp(p22);
         const double p138 = p137 * p64;
         const double p139 = p64 * p64;
         const double p140 = -p139;

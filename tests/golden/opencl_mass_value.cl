@@ -6,6 +6,7 @@ typedef double real;  // of the lines of an event
 // a block of the events of a set: where it begins among all events and in its set, and where its results go
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
 
+__attribute__((noinline)) double call_erfc(const double x0) { return erfc(x0); }
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -23,9 +24,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p7 = fabs(p6);
     const double p8 = p2 * p7;
     const double p9 = p4 + p8;
-    const double p10 = erfc(p9);
+    const double p10 = call_erfc(p9);
     const double p13 = p8 - p4;
-    const double p14 = erfc(p13);
+    const double p14 = call_erfc(p13);
     const double p15 = p14 - p10;
     const double p16 = p0 * p15;
     const double p17 = 1.0 / p16;
@@ -228,9 +229,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         const double p7 = fabs(p6);
         const double p8 = p2 * p7;
         const double p9 = p4 + p8;
-        const double p10 = erfc(p9);
+        const double p10 = call_erfc(p9);
         const double p13 = p8 - p4;
-        const double p14 = erfc(p13);
+        const double p14 = call_erfc(p13);
         const double p15 = p14 - p10;
         const double p16 = p0 * p15;
         const double p17 = 1.0 / p16;

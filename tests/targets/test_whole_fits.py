@@ -15,6 +15,8 @@ from morefit.targets.cpu import compile as machine
 from morefit.targets.cpu.fit_driver import copy_text
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl import fit_space
+from morefit.targets.opencl.dialect import OPENCL
+from morefit.targets.opencl.fit import FitRunner
 from morefit.targets.opencl.fit_shape import StepShape
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.host_steps import host_takes_steps
@@ -301,5 +303,28 @@ def test_the_host_takes_steps_until_the_device_would_have_been_built(monkeypatch
     assert host_takes_steps(device, source, 1000)
     assert not host_takes_steps(device, source, 1_000_000)
     device.host_seconds[source] = np.inf  # it is built
-    assert not host_takes_steps(device, source, 1000)
-    assert host_takes_steps(device, source, 1)
+    assert not host_takes_steps(device, source, 1)
+
+
+def test_texts_that_are_cut_give_the_bits_of_one_text(monkeypatch):
+    backend, name = there(BACKENDS["opencl"]), "joint_constrained"
+    device, rows = type(backend.open()), []
+    for cut in (False, True):
+        monkeypatch.setattr(device, "dialect", replace(OPENCL, cut_texts=cut))
+        ensemble = ensemble_of(name, backend)
+        toys = ensemble.draw(5, sizes_of(name))
+        job, width = toys.whole_job(ensemble)
+        rows.append(backend.fit_whole(job, whole_batch(toys, ensemble), width))
+    np.testing.assert_array_equal(*rows)
+
+
+def test_parts_that_are_alike_share_functions_and_programs():
+    backend = there(BACKENDS["opencl"])
+    job = ensemble_of("joint", backend).whole_fit()
+    assert job.parts[0].sums is job.parts[1].sums  # of the CPU as well
+    shared = {
+        phase.name: phase.function
+        for phase in FitRunner(backend.open(), job).source(32).phases
+        if phase.shared
+    }
+    assert shared == {"draw1": "draw0", "prepare1": "prepare0", "sums1": "sums0", "combine1": "combine0"}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.unbinned import Likelihood
+from morefit.model import Pdf
 from morefit.targets.base import Backend
 
 
@@ -98,4 +101,32 @@ def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
         seen.update(map(id, part.constraints))
 
 
-Term.join = JointLikelihood
+def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
+    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first."""
+    groups: dict[tuple[Expr, ...], list[int]] = {}
+    for k, part in enumerate(parts):
+        if isinstance(part.model, Pdf):
+            groups.setdefault(nameless(part.model), []).append(k)
+    shared = list(parts)
+    for members in groups.values():
+        names = [scalar(OwnSymbol(p.name)) for p in parts[members[0]].model.parameters]
+        for k in members if len(members) > 1 else ():
+            own = (p.symbol for p in parts[k].model.parameters)
+            shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
+    return shared
+
+
+@lru_cache(maxsize=256)
+def nameless(model: Pdf) -> tuple[Expr, ...]:
+    """Return the formulas of a density and of the number of events it expects, without the names of its parameters."""
+    expected = model.expected_events()
+    places = {p.symbol: scalar(OwnSymbol(f"parameter {i}")) for i, p in enumerate(model.parameters)}
+    return tuple(substitute_all((model.summed, ZERO if expected is None else expected), places))
+
+
+def join(terms: Sequence[Term]) -> JointLikelihood:
+    """Return the sum of likelihoods."""
+    return JointLikelihood(share_kernels([part for term in terms for part in term.parts]))
+
+
+Term.join = join

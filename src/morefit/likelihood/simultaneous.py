@@ -13,9 +13,9 @@ from morefit.data.labels import Category, label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.data.weights import observables_of, weight_formula
 from morefit.errors import DataError, ModelError, OptionError
-from morefit.expr import ZERO, Expr, OwnSymbol, Quantity, scalar, substitute_all
+from morefit.expr import OwnSymbol, Quantity, scalar
 from morefit.likelihood.constraint import Constraint, as_constraints
-from morefit.likelihood.joint import JointLikelihood
+from morefit.likelihood.joint import JointLikelihood, share_kernels
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.sums import terms_of, with_constrained
 from morefit.likelihood.unbinned import Likelihood, likelihood_of
@@ -272,21 +272,3 @@ def constrained(parts: Sequence[Likelihood], constraints: Sequence[Constraint]) 
         having = [k for k, part in enumerate(parts) if names & {p.name for p in part.model.parameters}]
         own[having[0] if having else 0].append(c)
     return [part.replaced(constraints=tuple(c)) if c else part for part, c in zip(parts, own, strict=True)]
-
-
-def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
-    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first."""
-    groups: dict[tuple[Expr, ...], list[int]] = {}
-    for k, part in enumerate(parts):
-        symbols = tuple(p.symbol for p in part.model.parameters)
-        places = {s: scalar(OwnSymbol(f"parameter {i}")) for i, s in enumerate(symbols)}
-        expected = part.model.expected_events()
-        formulas = (part.model.summed, ZERO if expected is None else expected)
-        groups.setdefault(tuple(substitute_all(formulas, places)), []).append(k)
-    shared = list(parts)
-    for members in groups.values():
-        names = [scalar(OwnSymbol(p.name)) for p in parts[members[0]].model.parameters]
-        for k in members if len(members) > 1 else ():
-            own = (p.symbol for p in parts[k].model.parameters)
-            shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
-    return shared

@@ -8,7 +8,7 @@ import threading
 import warnings
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,24 +243,24 @@ class Device:
                     self.programs.popitem(last=False)
         return program
 
-    def kernels(self, owner: object, source: str, names: Sequence[str]) -> dict[str, Any]:
-        """Return functions of a text for as long as the owner lives; then another one may have them.
+    def kernels(self, owner: object, source: str, functions: Mapping[str, str]) -> dict[str, Any]:
+        """Return kernels, by name, of functions of a text for as long as the owner lives; then another one may have them.
 
         pyopencl takes half a millisecond to make one.
         """
         built = self.build(source)
         kernels = {}
-        for name in names:
-            spare = self.spare.get((source, name))
-            kernels[name] = spare.pop() if spare else self.cl.Kernel(built, name)
-        weakref.finalize(owner, self.take_back, source, kernels)
+        for name, function in functions.items():
+            spare = self.spare.get((source, function))
+            kernels[name] = spare.pop() if spare else self.cl.Kernel(built, function)
+        weakref.finalize(owner, self.take_back, source, [(functions[name], k) for name, k in kernels.items()])
         return kernels
 
-    def take_back(self, source: str, kernels: dict[str, Any]) -> None:
+    def take_back(self, source: str, kernels: Sequence[tuple[str, Any]]) -> None:
         if len(self.spare) > MAX_PROGRAMS:
             self.spare.clear()
-        for name, kernel in kernels.items():
-            self.spare.setdefault((source, name), []).append(kernel)
+        for function, kernel in kernels:
+            self.spare.setdefault((source, function), []).append(kernel)
 
     def from_disk(self, key: str) -> Any | None:
         """Build from the binary that another process stored; None if there is none, or the driver does not take it."""

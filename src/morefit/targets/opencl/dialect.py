@@ -38,6 +38,8 @@ class Dialect:
     count_up: str  # adds to an integer that others add to as well; its value is what was there
     # whether loops read scalars from shared memory, and have registers for more events
     shared_scalars: bool = False
+    # whether compilers take so long that texts are cut, to be built at the same time
+    cut_texts: bool = False
 
 
 OPENCL = Dialect(
@@ -60,7 +62,7 @@ OPENCL = Dialect(
     high_product="mul_hi({0}, {1})",
     count_up="atomic_add({0}, {1})",
 )
-OPENCL_GPU = replace(OPENCL, shared_scalars=True)
+OPENCL_GPU = replace(OPENCL, shared_scalars=True, cut_texts=True)
 
 
 def number_text(number: float, precision: Precision = Precision.DOUBLE) -> str:

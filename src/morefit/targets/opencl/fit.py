@@ -215,6 +215,7 @@ class FitRunner:
     def send_constants(self, source: FitSource) -> None:
         """Send tables and nodes; their names are the same in all texts."""
         for text, part in zip(source.parts, self.shapes, strict=True):
+            self.constants[f"places{text.number}"] = self.device.send(np.array(part.places, np.int32))
             if part.sampler and text.sampling:
                 self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
             if part.derive and text.deriving:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from morefit.kernel.ir import Kernel
 from morefit.kernel.program import Driver
@@ -26,6 +27,12 @@ from morefit.targets.opencl.program import Writer, function_lines
 from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import TASK, KernelSource
 from morefit.targets.opencl.sums import plain_loop, sum_functions
+
+APART = {
+    "draw",
+    "prepare",
+    "integrate",
+}  # phases that have a text of their own where texts are cut, to be built beside the others
 
 
 class PartText:
@@ -128,7 +135,16 @@ class FitSource:
 
     @cached_property
     def draw(self) -> list[Phase]:
-        return [part.draw() for part in self.parts]
+        return self.shared([[part.draw()] for part in self.parts])
+
+    def shared(self, phases: Sequence[Sequence[Phase]]) -> list[Phase]:
+        """Return the phases of all parts: those of parts that are alike run the functions of the first of them."""
+        first: dict[Any, Sequence[Phase]] = {}
+        return [
+            phase if phase is known else replace(phase, shared=known.name)
+            for part, own in zip(self.shape.parts, phases, strict=True)
+            for phase, known in zip(own, first.setdefault(part.own_key, own), strict=True)
+        ]
 
     @cached_property
     def steps(self) -> list[Phase]:
@@ -137,7 +153,7 @@ class FitSource:
     @cached_property
     def trial_sums(self) -> list[Phase]:
         """The phases of a step before the minimiser's."""
-        return [*(phase for p in self.parts for phase in p.sums.phases), self.collect]
+        return [*self.shared([p.sums.phases for p in self.parts]), self.collect]
 
     @cached_property
     def end(self) -> list[Phase]:
@@ -148,7 +164,7 @@ class FitSource:
     @cached_property
     def score_sums(self) -> list[Phase]:
         """The phases that sum squared scores, where events have weights."""
-        phases = [phase for text in self.scores for phase in text.phases]
+        phases = self.shared([p.scores.phases if p.scores else [] for p in self.parts])
         return [*phases, self.collect_scores] if phases else []
 
     @property
@@ -159,13 +175,27 @@ class FitSource:
     def all_phases(self) -> list[Phase]:
         return [*self.begin, *self.steps, *self.end]
 
-    @property
+    @cached_property
     def phases(self) -> list[Phase]:
-        """All phases of this text; those of the driver have their own."""
+        """All phases but those of the driver, which have a text of their own."""
         return [p for p in (*self.all_phases, self.choose) if p not in self.driver.phases]
 
     @cached_property
-    def text(self) -> str:
+    def texts(self) -> dict[str, list[Phase]]:
+        """The phases by the texts that have their functions."""
+        groups: dict[str, list[Phase]] = {}
+        for phase in self.phases:
+            kind = phase.name.rstrip("_0123456789") if self.d.cut_texts else ""
+            groups.setdefault(kind if kind in APART else "", []).append(phase)
+        return {self.text_of(phases): phases for phases in groups.values()}
+
+    def text_of(self, phases: Sequence[Phase]) -> str:
+        """Write the functions of some phases."""
+        return "\n".join([self.head, *(line for p in phases if not p.shared for line in p.text(self.d))])
+
+    @cached_property
+    def head(self) -> str:
+        """What comes before the functions of phases."""
         d = self.d
         kernels = [kernel for part in self.parts for kernel in part.kernels]
         return "\n".join([
@@ -181,7 +211,6 @@ class FitSource:
             *self.generators(),
             *self.sum_functions(),
             *self.check_functions(),
-            *(line for phase in self.phases for line in phase.text(d)),
         ])  # fmt: skip
 
     def generators(self) -> list[str]:

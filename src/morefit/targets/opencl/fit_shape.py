@@ -85,7 +85,10 @@ class Runs(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One kernel; ``index`` is the toy in its lines. Arguments are declarations, which end with a name."""
+    """One kernel; ``index`` is the toy in its lines. Arguments are declarations, which end with a name.
+
+    Parts of a likelihood that are alike share the functions of the first of them, with arguments of their own.
+    """
 
     name: str
     runs: Runs
@@ -94,6 +97,12 @@ class Phase:
     part: int = 0  # of the likelihood, where it runs over its blocks
     begins: bool = False  # all toys go through it, not only those that are still fitted
     many_blocks: bool = False  # only where a toy may have several blocks of the part
+    shared: str = ""  # the function of another phase that this one runs
+
+    @property
+    def function(self) -> str:
+        """The function that it runs."""
+        return self.shared or self.name
 
     @property
     def all_arguments(self) -> list[str]:
@@ -193,10 +202,15 @@ class PartShape:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells the text of one part from another."""
+        """What tells the text of all parts from another."""
+        return (*self.own_key, self.places)
+
+    @property
+    def own_key(self) -> tuple[Any, ...]:
+        """What tells the functions of one part from those of another."""
         sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
         scores = self.scores and self.scores.key
-        return (sampler, id(self.derive), self.sums.key, scores, self.places, self.floating, self.measured)
+        return (sampler, self.derive, self.sums.key, scores, self.derived, self.floating, self.measured)
 
     @property
     def all_sums(self) -> list[SumShape]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.targets.ahead import compile_ahead
 from morefit.targets.base import Buffer, PartBatch, ToyBatch, WholeFit, WholePart, show_source
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
@@ -210,9 +212,14 @@ class FitSpace:
         self.lists = self.everything = Lists(everything | {"active_toys": np.int32(self.count)}, counts)
 
     def add_kernels(self, source: FitSource | StepSource) -> None:
-        """Have the kernels of a text, with the arguments that are known."""
-        show_source(source.text)
-        self.kernels |= self.device.kernels(self, source.text, [phase.name for phase in source.phases])
+        """Have the kernels of some texts, which are built at the same time, with the arguments that are known."""
+        *others, _ = source.texts
+        for text in others:
+            compile_ahead(partial(self.device.build, text))
+        for text, phases in reversed(source.texts.items()):
+            show_source(text)
+            functions = {phase.name: phase.function for phase in phases}
+            self.kernels |= self.device.kernels(self, text, functions)
         self.set_arguments(source.phases, self.bound)
 
     def bind(self, values: Mapping[str, Any]) -> None:

@@ -22,6 +22,10 @@ class StepSource:
     def __init__(self, driver: Driver, shape: StepShape, dialect: Dialect) -> None:
         self.driver, self.shape, self.d = driver, shape, dialect
 
+    @property
+    def texts(self) -> dict[str, list[Phase]]:
+        return {self.text: self.phases}
+
     @cached_property
     def text(self) -> str:
         shape, d = self.shape, self.d

@@ -66,10 +66,9 @@ class SumText:
 
     def parameter(self, k: int) -> str:
         """Return where the value of a parameter is: in the trial point, measured, an integral, or fixed."""
-        part, n = self.part, self.number
-        place = dict(zip(part.floating, part.places, strict=True)).get(k)
-        if place is not None:
-            return self.shape.number(self.shape.layout.record.first("trial") + place)
+        part, n, pitch = self.part, self.number, self.shape.pitch
+        if k in part.floating:  # parts that are alike differ in where theirs are
+            return f"fit[{self.shape.layout.record.first('trial') * pitch} + {pitch} * places{n}[{part.floating.index(k)}]]"
         first, last = part.measured
         if first <= k < last:
             return f"measured{n}[index * {last - first} + {k - first}]"
@@ -89,7 +88,7 @@ class SumText:
             runs=Runs.ITEMS,
             begins=self.ends,
             arguments=[
-                RECORDS, ROWS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}",
+                RECORDS, ROWS, f"{m}const double *parameters{n}", f"{m}const double *measured{n}", f"{m}const int *places{n}",
                 *(f"{m}const double *integrals{self.label}_{i}" for i in range(known_integrals)),
                 f"{m}double *scalars{label}", *source.table_arguments(),
             ],

@@ -51,7 +51,7 @@ def outlined(body: Body) -> list[Operation]:
     return [op for op, n in uses.items() if n >= MIN_USES and op.price >= MIN_PRICE and op.c[0].isalpha()]
 
 
-MIN_USES, MIN_PRICE = 8, 15  # of an operation that is worth a function of its own
+MIN_USES, MIN_PRICE = 2, 15  # of an operation that is worth a function of its own
 
 
 def logarithm(name: str, base: str, factor: tuple[float, float]) -> str:

@@ -1,6 +1,6 @@
-"""Steps of whole fits that the host takes, with the sums of the device: of few toys, or before the device has machine code for steps.
+"""Steps of whole fits that the host takes, with the sums of the device, which needs a second or two to have machine code for its own.
 
-The device takes 0.2 to 0.5 ms for the step of a few toys, and a second or two to have machine code for it. Both ways give the same bits.
+Both ways give the same bits.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from morefit.targets.opencl.device import Device
     from morefit.targets.opencl.fit_space import FitSpace, JoinedToys, Place
 
-FEW = 32  # toys, whose steps take the host less time than it takes the device
 EVALUATIONS = 20.0  # of a fit, about
 BUILD = 1.5  # seconds that a device takes to have machine code for steps
 
 
 def host_takes_steps(device: Device, source: StepSource, toys: int) -> bool:
-    """Return whether the host takes the steps of some toys: of few, and of more until that takes as long as to build steps."""
-    if device.info.kind == "CPU":  # it is the host
-        return False
-    return toys <= FEW or seconds_with(device, source, toys) < BUILD
+    """Return whether the host takes the steps of some toys: until that takes as long as to build steps for the device."""
+    return device.info.kind != "CPU" and seconds_with(device, source, toys) < BUILD
 
 
 def seconds_with(device: Device, source: StepSource, toys: int) -> float:
@@ -84,8 +81,7 @@ class HostSteps:
         assert job.begin_steps is not None
         self.space, self.layout = space, job.layout
         device, source = space.device, space.source.driver
-        if space.count > FEW:
-            device.host_seconds[source] = seconds_with(device, source, space.count)
+        device.host_seconds[source] = seconds_with(device, source, space.count)
         self.records = RecordBuffer(device, space.own["records"], space.source.shape, space.count)
         first = toys.records[toys.rows[place]]
         for part in range(len(job.parts)):

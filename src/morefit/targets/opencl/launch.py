@@ -113,7 +113,8 @@ class LaunchSpace:
         self.waiting: tuple[Any, Any] | None = None  # the last parameters, on their way
         self.memory = launch.memory
         self.parameters = self.room(sets, len(self.kernel.parameters))
-        self.kernels = self.device.kernels(self, launch.source, functions_of(self.kernel))
+        functions = {name: name for name in functions_of(self.kernel)}
+        self.kernels = self.device.kernels(self, launch.source, functions)
         self.prepare_to_run(launch)
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
