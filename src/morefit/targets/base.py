@@ -18,6 +18,7 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.program import Driver
+from morefit.kernel.rows_layout import RowsTable
 from morefit.validate import whole_number
 
 
@@ -124,6 +125,13 @@ class Program(Protocol):
         ...
 
 
+class CompiledDraw(Protocol):
+    """What draws events, or the rows of a table, in compiled code."""
+
+    @property
+    def program(self) -> Program | RowsTable: ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WholeIntegral:
     """Numerical integrals that a part needs before its sums: a kernel over nodes that all toys share."""
@@ -151,7 +159,7 @@ class WholeScores:
 class WholePart:
     """One part of a likelihood: what draws its events, what depends on them alone, and what is summed over them."""
 
-    sampler: Program | None  # None: the events are there
+    sampler: Program | RowsTable | None  # None: the events are there
     derive: Program | None  # computes event-only columns
     sums: Program
     observables: tuple[str, ...]  # that the sampler draws, or that are there
@@ -164,10 +172,13 @@ class WholePart:
     integrals: tuple[WholeIntegral, ...] = ()
     scores: WholeScores | None = None  # None: errors come from the Hessian
 
+    def drawn_by(self, sampler: Program | RowsTable | None) -> WholePart:
+        return replace(self, sampler=sampler)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountsPart:
-    """One part of a likelihood that is a model of counts, which are there; the fields are those of a ``WholePart``."""
+    """One part of a likelihood that is a model of counts, drawn or there; the fields are those of a ``WholePart``."""
 
     table: CountsTable
     parameters: int
@@ -175,7 +186,11 @@ class CountsPart:
     places: tuple[int, ...]
     measured: int
     fluctuating: int
-    sampler: Program | None = None
+    sampler: RowsTable | None = None
+
+    def drawn_by(self, sampler: Program | RowsTable | None) -> CountsPart:
+        assert sampler is None or isinstance(sampler, RowsTable)  # counts are rows of a table
+        return replace(self, sampler=sampler)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

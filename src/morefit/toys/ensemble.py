@@ -31,7 +31,7 @@ from morefit.model import Pdf
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
-from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
+from morefit.targets.base import Backend, CompiledDraw, CountsPart, WholeFit, WholePart
 from morefit.toys.batch import GOAL, Toys
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
@@ -58,7 +58,9 @@ class Ensemble:
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
-    made: tuple[tuple[Compiled | None, ...], WholeFit] | None = field(init=False, default=None, repr=False)
+    made: tuple[tuple[CompiledDraw | None, ...], WholeFit] | None = field(
+        init=False, default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         for part in (*self.drawn.parts, *self.fitted.parts):
@@ -218,7 +220,7 @@ class Ensemble:
             return None
         if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
             parts = [
-                replace(p, sampler=None if s is None else s.program)
+                p.drawn_by(None if s is None else s.program)
                 for p, s in zip(self.whole_parts, samplers, strict=True)
             ]
             self.made = (samplers, self.whole_fit_of(parts))

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
-from morefit.targets.base import Buffer, PartBatch, ToyBatch, WholeFit, WholePart
+from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.rows_layout import RowsTable
+from morefit.targets.base import Buffer, CountsPart, PartBatch, ToyBatch, WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
-from morefit.targets.opencl.fit_driver import FitSource
+from morefit.targets.opencl.fit_driver import FitSource, PartText
 from morefit.targets.opencl.fit_shape import TILE, Phase, Runs
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.source import block_multiple
@@ -101,8 +103,13 @@ FIRST_STEPS, MORE_STEPS = 3, 1  # of many toys, before a look
 QUICK_FIRST_STEPS, QUICK_STEPS = 8, 4  # of fewer
 
 
-def columns_of(part: WholePart) -> int:
-    return len(part.observables) + len(part.derived)
+def columns_of(part: WholePart | CountsPart) -> int:
+    return 1 if isinstance(part, CountsPart) else len(part.observables) + len(part.derived)
+
+
+def counts_room(table: CountsTable) -> int:
+    """Return how many numbers a toy of a model of counts needs."""
+    return table.point_size + table.work_size + table.outputs
 
 
 @dataclass(eq=False)
@@ -151,7 +158,7 @@ class FitSpace:
             "all_toys": np.int32(self.count),
             "counts": device.allocate(4 * (1 + len(job.parts))),
         }
-        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.event_parts)]
+        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.parts)]
         self.add_lists()
         self.sent: dict[
             str, np.ndarray[Any, Any]
@@ -169,10 +176,12 @@ class FitSpace:
         """Return whether other toys have the same kernels and sizes."""
         return source is self.source and width == self.width and np.array_equal(sizes, self.sizes)
 
-    def add_part(self, k: int, part: WholePart, counts: Integers) -> Blocks:
+    def add_part(self, k: int, part: WholePart | CountsPart, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
-        device, room = self.device, int(counts.sum())
-        multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
+        device, room, sampler = self.device, int(counts.sum()), part.sampler
+        multiple = 1
+        if sampler is not None and not isinstance(sampler, RowsTable):
+            multiple = block_multiple(sampler.kernel, self.group)
         cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
         self.own |= {
             f"events{k}": device.allocate(8 * columns_of(part) * room),
@@ -180,8 +189,13 @@ class FitSpace:
             f"report{k}": device.zeros(8 * self.count),
             f"first_block{k}": device.send(cut.first.astype(np.int32)),
         }
-        for text in self.source.parts[k].texts:
-            self.add_sums(text, cut)
+        text = self.source.parts[k]
+        if isinstance(part, CountsPart):
+            own, tiles = part.table, -(-self.count // TILE) * TILE
+            sizes = {"point": own.point_size, "work": own.work_size, "output": own.outputs}
+            self.own |= {f"{name}s{k}": device.allocate(8 * tiles * size) for name, size in sizes.items()}
+        for sums in text.texts if isinstance(text, PartText) else ():
+            self.add_sums(sums, cut)
         return cut
 
     def add_sums(self, text: SumText, cut: Blocks) -> None:
