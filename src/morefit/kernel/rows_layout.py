@@ -9,6 +9,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.errors import ModelError
 
 SMALL = 10.0  # means below it are inverted, larger ones drawn by rejection
 INVERSES = 64  # of whole numbers, for the inversion
@@ -91,6 +92,14 @@ class RowsTable:
         first, each = int(self.words[FIRST_COPIED]), int(self.words[FIRST_DRAW])
         drawn = self.words[each:].reshape(-1, DRAW_WORDS)[:, [COLUMN, SPREAD, TOTAL]]
         return 1 + int(max(self.words[first:each:2].max(initial=-1), drawn.max()))
+
+
+def check_rows(rows: int, sizes: Integers) -> None:
+    """Refuse toys of a table with other numbers of rows."""
+    if np.any(sizes != rows):
+        raise ModelError(
+            f"toys: a table has {rows} rows in every toy, got {sizes.tolist()[:3]}; leave events out"
+        )
 
 
 class Numbers:

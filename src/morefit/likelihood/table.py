@@ -19,7 +19,7 @@ from morefit.data.io.histogram import is_histogram
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
-from morefit.kernel.rows_layout import RowsDraw, RowsTable
+from morefit.kernel.rows_layout import RowsDraw, RowsTable, check_rows
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.evaluation import PartData
@@ -325,11 +325,7 @@ class TableSampler:
 
     def draw(self, sizes: Integers, seed: int, first_toy: int = 0) -> Drawn:
         """Draw toys ``first_toy``, ``first_toy + 1``, ..., one after the other."""
-        part = self.likelihood
-        if np.any(sizes != part.events):
-            raise ModelError(
-                f"toys: a table has {part.events} rows in every toy, got {sizes.tolist()[:3]}; leave events out"
-            )
+        check_rows(self.likelihood.events, sizes)
         columns = self.columns(seed, first_toy, len(sizes)).values()
         return Drawn(tuple(self.backend.upload(np.ravel(column)) for column in columns), 0, 0)
 

@@ -18,7 +18,7 @@ from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.program import Driver
-from morefit.kernel.rows_layout import RowsTable
+from morefit.kernel.rows_layout import RowsTable, check_rows
 from morefit.validate import whole_number
 
 
@@ -202,10 +202,12 @@ class WholeFit:
     parts: tuple[WholePart | CountsPart, ...]
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
-    @property
-    def event_parts(self) -> tuple[WholePart, ...]:
-        """The parts that are sums over events."""
-        return tuple(part for part in self.parts if isinstance(part, WholePart))
+    def checked(self, sizes: Integers) -> WholeFit:
+        """Refuse toys, (toys, parts), that have not the rows of the tables they are drawn from."""
+        for part, own in zip(self.parts, sizes.T, strict=True):
+            if isinstance(part.sampler, RowsTable):
+                check_rows(part.sampler.rows, own)
+        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -188,17 +188,19 @@ class Ensemble:
     @cached_property
     def expects_whole_fit(self) -> bool:
         """Whether a fit may be one without Python, as far as the sums need not be known; its driver is compiled from here on."""
-        if not all(part.fits_whole for part in self.fitted.parts):
-            return False
-        if self.fitted.elimination(self.floating, self.limits) is not None:
+        able = all(part.fits_whole for part in self.fitted.parts)
+        if not able or self.fitted.elimination(self.floating, self.limits) is not None:
             return False
         self.backend.expect_fits(self.driver, self.layout)
         return True
 
     @cached_property
     def has_whole_fit(self) -> bool:
-        """Whether a fit can run without Python."""
-        return self.expects_whole_fit and can_fit_whole(self.fitted.parts, self.compiled)
+        """Whether a fit can run without Python; models of counts read counts, and no other columns."""
+        if not (self.expects_whole_fit and can_fit_whole(self.fitted.parts, self.compiled)):
+            return False
+        pairs = zip(self.drawn.parts, self.compiled, strict=True)
+        return all(len(p.model.observables) == 1 for p, own in pairs if isinstance(own, CountsTable))
 
     @property
     def driver(self) -> Driver:
@@ -318,6 +320,10 @@ def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> No
         if missing:
             raise FitError(
                 f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
+            )
+        if not other.has_kernels and one.events != other.events:
+            raise FitError(
+                f"toys: the fitted likelihood must have as many bins as the one drawn from, {one.events}, got {other.events}"
             )
         check_ranges(one.model, other.model)
         check_weights(one.model, other.weight)
