@@ -245,7 +245,7 @@ class CountsShape:
 
     @property
     def draw_key(self) -> tuple[Any, ...]:
-        return (id(self.table), self.rows and self.rows.key)
+        return (self.table.digest, self.rows and self.rows.key)
 
     @property
     def numbers(self) -> Array:
