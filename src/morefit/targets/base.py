@@ -17,6 +17,7 @@ from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision
+from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.program import Driver
 from morefit.kernel.rows_layout import RowsTable, check_rows
 from morefit.validate import whole_number
@@ -171,9 +172,10 @@ class WholePart:
     fluctuating: int  # how many of those each toy has values of its own for: all, or none
     integrals: tuple[WholeIntegral, ...] = ()
     scores: WholeScores | None = None  # None: errors come from the Hessian
+    measuring: MeasuredTable | None = None  # None: what constraints measured in toys is there
 
-    def drawn_by(self, sampler: Program | RowsTable | None) -> WholePart:
-        return replace(self, sampler=sampler)
+    def drawn_by(self, sampler: Program | RowsTable | None, measuring: MeasuredTable | None) -> WholePart:
+        return replace(self, sampler=sampler, measuring=measuring)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -187,10 +189,11 @@ class CountsPart:
     measured: int
     fluctuating: int
     sampler: RowsTable | None = None
+    measuring: MeasuredTable | None = None
 
-    def drawn_by(self, sampler: Program | RowsTable | None) -> CountsPart:
+    def drawn_by(self, sampler: Program | RowsTable | None, measuring: MeasuredTable | None) -> CountsPart:
         assert sampler is None or isinstance(sampler, RowsTable)  # counts are rows of a table
-        return replace(self, sampler=sampler)
+        return replace(self, sampler=sampler, measuring=measuring)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -272,6 +275,11 @@ class Backend(Protocol):
     @property
     def toys_together(self) -> int:
         """How many toys should be drawn and fitted together, for it not to be idle."""
+        ...
+
+    @property
+    def draws_measured(self) -> bool:
+        """Whether whole fits draw what constraints measure themselves."""
         ...
 
     @property

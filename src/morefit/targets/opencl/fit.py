@@ -15,7 +15,6 @@ from morefit.arrays import Array, Integers, row_sums
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
-from morefit.kernel.rows_layout import RowsTable
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.base import CountsPart, ToyBatch, WholeFit, WholePart, show_source
 from morefit.targets.opencl.columns import DeviceColumn
@@ -62,7 +61,11 @@ def run_whole_fits(
     results: list[Array | None] = [None] * len(fits)
     runners = {k: take_runner(device, job) for k, (job, toys) in enumerate(fits) if can_run(toys)}
     for some in alike({k: (runner, fits[k][1]) for k, runner in runners.items()}):
-        toys = JoinedToys.of([fits[k][1] for k in some], [runners[k].numbers for k in some])
+        toys = JoinedToys.of(
+            [fits[k][1] for k in some],
+            [runners[k].numbers for k in some],
+            [runners[k].measured_numbers for k in some],
+        )
         rows = np.empty((len(toys), width))
         run_joined(runners[some[0]], group, toys, rows)
         ends = np.cumsum([len(fits[k][1]) for k in some])
@@ -198,6 +201,11 @@ class FitRunner:
         """The numbers to draw each part with."""
         return [part.numbers for part in self.shapes]
 
+    @cached_property
+    def measured_numbers(self) -> list[Array]:
+        """The numbers to draw what constraints measured with, in each part."""
+        return [part.measuring.numbers if part.measuring else np.empty(0) for part in self.shapes]
+
     @property
     def max_rows(self) -> int:
         """How many batches may run together: the numbers to draw their events with are in constant memory."""
@@ -227,7 +235,7 @@ class FitRunner:
     def send_constants(self, source: FitSource) -> None:
         """Send tables and nodes; their names are the same in all texts."""
         for k, shape in enumerate(self.shapes):
-            self.constants |= rows_constants(k, shape.rows, self.device)
+            self.constants |= draw_constants(k, shape, self.device)
         for k, own in enumerate(self.job.parts):
             if isinstance(own, CountsPart):
                 self.constants |= counts_constants(k, own, self.job.layout, self.device)
@@ -290,12 +298,14 @@ class FitRunner:
         return FitSpace(self.device, source, self.job, sizes, width)
 
 
-def rows_constants(k: int, rows: RowsTable | None, device: Device) -> dict[str, Any]:
-    """Return the arguments that tell how the rows of a part are drawn, but for their numbers."""
-    if rows is None:
-        return {}
-    words = device.send(rows.words.astype(np.int32))
-    return {f"row_words{k}": words, f"row_numbers{k}": np.int32(len(rows.numbers))}
+def draw_constants(k: int, part: PartShape | CountsShape, device: Device) -> dict[str, Any]:
+    """Return the arguments that tell how rows and measured values of a part are drawn, but for their numbers."""
+    constants: dict[str, Any] = {}
+    for name, table in (("row", part.rows), ("measure", part.measuring)):
+        if table is not None:
+            constants[f"{name}_words{k}"] = device.send(table.words.astype(np.int32))
+            constants[f"{name}_size{k}"] = np.int32(len(table.numbers))
+    return constants
 
 
 def counts_constants(k: int, part: CountsPart, layout: FitLayout, device: Device) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from morefit.targets.opencl.fit_shape import (
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.functions import helpers
+from morefit.targets.opencl.measured import measure, measured_functions
 from morefit.targets.opencl.program import Writer, function_lines
 from morefit.targets.opencl.rows import COUNTED, draw_arguments, draw_lines, rows_functions
 from morefit.targets.opencl.sample import STREAMS_BEFORE
@@ -190,7 +191,10 @@ class FitSource:
 
     @cached_property
     def begin(self) -> list[Phase]:
-        return [*(part.draw() for part in self.parts), self.driver.begin]
+        measures = [k for k, part in enumerate(self.shape.parts) if part.measuring is not None]
+        return [
+            *(measure(k, self.d) for k in measures), *(part.draw() for part in self.parts), self.driver.begin,
+        ]  # fmt: skip
 
     @cached_property
     def steps(self) -> list[Phase]:
@@ -243,6 +247,8 @@ class FitSource:
         rows = any(part.rows is not None for part in self.shape.parts)
         texts += [tuple(COUNTED.text(self.d))] if rows else []
         own = rows_functions(self.d) if rows else []
+        if any(part.measuring is not None for part in self.shape.parts):
+            own = [*own, *measured_functions(self.d)]
         return [*(line for text in dict.fromkeys(texts) for line in text), *own]
 
     def sum_functions(self) -> list[str]:

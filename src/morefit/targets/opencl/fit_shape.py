@@ -17,6 +17,7 @@ from morefit.expr import Table
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Body, Kernel, Line, NodeLoop
+from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import TABLE
 from morefit.targets.base import CountsPart, Program, WholeIntegral, WholePart
@@ -192,6 +193,7 @@ class PartShape:
     places: tuple[int, ...]  # which parameter of the fit each of those is
     measured: tuple[int, int]  # indices of what constraints measured in each toy: from, and up to
     rows: RowsTable | None = None  # what draws events that are the rows of a table
+    measuring: MeasuredTable | None = None  # what draws what constraints measured
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -218,7 +220,7 @@ class PartShape:
     def draw_key(self) -> tuple[Any, ...]:
         """What toys that are drawn together have in common besides the text."""
         tables = self.sampler.tables if self.sampler else ()
-        return (tuple(tables), self.rows and self.rows.key)
+        return (tuple(tables), self.rows and self.rows.key, self.measuring and self.measuring.key)
 
     @property
     def numbers(self) -> Array:
@@ -236,16 +238,17 @@ class CountsShape:
 
     table: CountsTable
     rows: RowsTable | None
+    measuring: MeasuredTable | None
     scores: ClassVar[None] = None
     all_sums: ClassVar[list[SumShape]] = []
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return ("counts", self.rows is not None)
+        return ("counts", self.rows is not None, self.measuring is not None)
 
     @property
     def draw_key(self) -> tuple[Any, ...]:
-        return (self.table.digest, self.rows and self.rows.key)
+        return (self.table.digest, self.rows and self.rows.key, self.measuring and self.measuring.key)
 
     @property
     def numbers(self) -> Array:
@@ -319,12 +322,13 @@ def record_line(shape: StepShape, d: Dialect) -> str:
 def shape_of(part: WholePart | CountsPart) -> PartShape | CountsShape:
     """Return what the text of a part depends on."""
     if isinstance(part, CountsPart):
-        return CountsShape(table=part.table, rows=part.sampler)
+        return CountsShape(table=part.table, rows=part.sampler, measuring=part.measuring)
     scores, sampler = part.scores, part.sampler
     rows = sampler if isinstance(sampler, RowsTable) else None
     return PartShape(
         sampler=None if sampler is None or rows else cast("LiftedProgram", sampler).lifted,
         rows=rows,
+        measuring=part.measuring,
         derive=part.derive.kernel if part.derive else None,
         sums=SumShape.of(part.sums, part.sums.kernel.columns, part.integrals),
         scores=SumShape.of(scores.program, scores.columns, scores.integrals) if scores else None,

@@ -30,6 +30,7 @@ class JoinedPart:
 
     parameters: Array  # (K, parameters)
     numbers: Array  # (K, numbers) to draw with
+    measured_numbers: Array  # (K, numbers) to draw what constraints measure with
     seed: int
     measured: Array  # (toys, values), empty where constraints do not fluctuate
     events: tuple[Buffer, ...] = ()
@@ -48,8 +49,13 @@ class JoinedToys:
     parts: tuple[JoinedPart, ...]
 
     @classmethod
-    def of(cls, batches: Sequence[ToyBatch], numbers: Sequence[Sequence[Array]]) -> JoinedToys:
-        """Join batches whose parts are drawn with these numbers."""
+    def of(
+        cls,
+        batches: Sequence[ToyBatch],
+        numbers: Sequence[Sequence[Array]],
+        measured_numbers: Sequence[Sequence[Array]],
+    ) -> JoinedToys:
+        """Join batches whose parts are drawn with these numbers, and what they measure with those."""
         lengths, first = [len(toys) for toys in batches], batches[0].first
         numbered = [toys.first - first + toys.own_offsets for toys in batches]
         return cls(
@@ -59,7 +65,11 @@ class JoinedToys:
             rows=np.repeat(np.arange(len(batches), dtype=np.int32), lengths),
             records=np.array([toys.record for toys in batches]),
             parts=tuple(
-                join_part([toys.parts[k] for toys in batches], [own[k] for own in numbers])
+                join_part(
+                    [toys.parts[k] for toys in batches],
+                    [own[k] for own in numbers],
+                    [own[k] for own in measured_numbers],
+                )
                 for k in range(len(batches[0].parts))
             ),
         )
@@ -68,11 +78,14 @@ class JoinedToys:
         return len(self.sizes)
 
 
-def join_part(batches: Sequence[PartBatch], numbers: Sequence[Array]) -> JoinedPart:
+def join_part(
+    batches: Sequence[PartBatch], numbers: Sequence[Array], measured_numbers: Sequence[Array]
+) -> JoinedPart:
     measured = [batch.measured for batch in batches if batch.measured is not None]
     return JoinedPart(
         parameters=np.array([batch.parameters for batch in batches]),
         numbers=np.array(numbers),
+        measured_numbers=np.array(measured_numbers),
         seed=batches[0].seed,
         measured=np.concatenate(measured) if measured else np.empty((0, 0)),
         events=batches[0].events,
@@ -190,6 +203,8 @@ class FitSpace:
             f"first_block{k}": device.send(cut.first.astype(np.int32)),
         }
         text = self.source.parts[k]
+        if part.measuring is not None:
+            self.own[f"measured{k}"] = device.allocate(8 * self.count * part.fluctuating)
         if isinstance(part, CountsPart):
             own, tiles = part.table, -(-self.count // TILE) * TILE
             sizes = {"point": own.point_size, "work": own.work_size, "output": own.outputs}
@@ -250,7 +265,10 @@ class FitSpace:
         for k, part in enumerate(toys.parts):
             values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
             self.send(f"parameters{k}", part.parameters)
-            self.send(f"measured{k}", part.measured[place] if part.measured.size else part.measured)
+            if self.source.shape.parts[k].measuring is None:
+                self.send(f"measured{k}", part.measured[place] if part.measured.size else part.measured)
+            else:
+                self.send(f"measure_numbers{k}", part.measured_numbers)
             self.send(f"numbers_{k}", part.numbers)
             if part.starts is not None:
                 self.send(f"starts{k}", np.ascontiguousarray(part.starts[place], np.int64))

@@ -39,7 +39,7 @@ def draw_arguments(n: int, d: Dialect) -> list[str]:
     m = "{m}"
     return [
         ROWS, f"{m}const int *toys", f"const {d.word} seed{n}", f"const {d.word} first_toy{n}",
-        f"{m}const int *row_words{n}", f"{m}double *numbers_{n}", f"const int row_numbers{n}",
+        f"{m}const int *row_words{n}", f"{m}double *numbers_{n}", f"const int row_size{n}",
     ]  # fmt: skip
 
 
@@ -48,5 +48,5 @@ def draw_lines(n: int, d: Dialect, goal: str, step: str) -> list[str]:
     words = ["(int)(uint)seed", "(int)(seed >> 32)", "(int)(uint)toy", "(int)(toy >> 32)"]
     return [
         f"const {d.word} seed = seed{n}, toy = first_toy{n} + toys[index];",
-        f"{PREFIX}draw_rows(row_words{n}, numbers_{n} + (long)row * row_numbers{n}, {goal}, {step}, {', '.join(words)});",
+        f"{PREFIX}draw_rows(row_words{n}, numbers_{n} + (long)row * row_size{n}, {goal}, {step}, {', '.join(words)});",
     ]
