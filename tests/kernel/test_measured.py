@@ -24,7 +24,9 @@ CONSTRAINTS = {
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_compiled_code_draws_what_numpy_draws(name, monkeypatch):
     def toy_uniform(key_low, key_high, toy_low, toy_high):
-        return float(toy_uniforms(key_low + (key_high << 32), np.array([toy_low + (toy_high << 32)]))[0])
+        return float(
+            toy_uniforms(int(key_low) + (int(key_high) << 32), np.array([toy_low + (toy_high << 32)]))[0]
+        )
 
     monkeypatch.setattr(measured_program.toy_uniform, "run", toy_uniform)
     constraint, toys = CONSTRAINTS[name], np.array([0, 1, 2, 3, 5, 2**33 + 1])
