@@ -128,6 +128,12 @@ def test_a_likelihood_is_not_added_to_itself():
     nll = mf.Likelihood(MODEL, [0.5, 0.6])
     with pytest.raises(mf.ModelError, match="is in the sum already; its events would count twice"):
         _ = nll + mf.Likelihood(MODEL, [0.1]) + nll
+    x = MODEL.observables[0]
+    one, other = (
+        mf.Likelihood(mf.Exponential(x, mf.Parameter(name, -1.0, -5.0, 5.0)), [0.5]) for name in "ab"
+    )
+    with pytest.raises(mf.ModelError, match="is in the sum already"):  # also if the sum shares their kernels
+        _ = one + other + one
 
 
 def test_the_number_of_points_is_not_their_values():

@@ -11,6 +11,7 @@ from morefit.cli import mass_model
 from morefit.kernel.ir import Sample, Sum
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, SHIFTS, Batch, Fits
 from morefit.minimise.check import edm_goal
+from morefit.random.host import stream_key
 from morefit.targets.cpu import run as cpu
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl.run import OpenCL
@@ -213,7 +214,11 @@ def test_issue_no_valid_minimum_is_far_above_where_a_failed_fit_ended():
         yields=[mf.Parameter("nsig", 150, 0, 1_000), mf.Parameter("nbkg", 150, 0, 1_000)],
     )
     bins = mf.generate(model, seed=1).to_hist(model.observables, 40)
-    study = mf.toy_study(mf.BinnedLikelihood(model, bins), toys=90, truth={"mean": 5}, seed=2, progress=False)
+    nll = mf.BinnedLikelihood(model, bins)
+    expected = nll.expected({p.name: p.start for p in model.parameters})
+    key = stream_key(stream_key(2, "toy study"), "table")
+    toys = np.random.Generator(np.random.Philox(key=key)).poisson(expected, (90, 40))
+    study = mf.fit_many(nll, [(counts, nll.model.edges[0]) for counts in toys], start={"mean": 5})
     assert study.nll.max() < 40
     assert study.valid.mean() > 0.9
     assert not study.valid[[8, 42]].any()

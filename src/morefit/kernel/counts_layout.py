@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
+from hashlib import sha256
 from math import log
 
 import numpy as np
@@ -89,6 +91,11 @@ class CountsTable:
         first = words[FLOATING_PLACES]
         words[first : first + len(places)] = places
         return CountsTable(words, self.numbers)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A digest of all of it."""
+        return sha256(self.words.tobytes() + self.numbers.tobytes()).digest()
 
     @property
     def integrals(self) -> tuple[()]:

@@ -4,7 +4,7 @@ A driver (such as a step of the minimiser) is a Python function that runs as it 
 form (``statements.py``), which targets render. The language is small: numbers, ``float``, ``int`` and ``bool``, arrays of numbers
 (``Vector``) and of whole ones (``Integers``), records of named arrays and numbers (``Record``), arithmetic,
 comparisons, ``if``, ``while``, ``for i in range(...)`` or ``parallel(...)``, calls of other such functions, and of
-``exp``, ``log``, ``sqrt``, ``abs``, ``min``, ``max``, ``isfinite``; constants are those of its module, or of one that
+``exp``, ``log``, ``sqrt``, ``floor``, ``abs``, ``min``, ``max``, ``isfinite``; constants are those of its module, or of one that
 it names. What Python does not evaluate is not evaluated, but for elements of arrays, which are read on both sides of
 ``and``, ``or`` and ``else``. A function returns one number or nothing. What a target does itself, such as the sums
 over events, is a ``Stage``. ``Integers`` and addresses are for targets that have addresses.
@@ -102,10 +102,13 @@ def integers_at(address: int) -> Integers:
 
 
 class Stage:
-    """A function that targets provide, such as the sums over events. In Python it is what ``run`` says."""
+    """A function that targets provide, such as the sums over events. In Python it is what ``run`` says.
 
-    def __init__(self, name: str, kind: Kind | None = None) -> None:
-        self.name, self.kind = name, kind
+    One that ``stores`` nothing may be called by the turns of parallel loops.
+    """
+
+    def __init__(self, name: str, kind: Kind | None = None, *, stores: bool = True) -> None:
+        self.name, self.kind, self.stores = name, kind, stores
         self.run: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:

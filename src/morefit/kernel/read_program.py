@@ -13,7 +13,7 @@ from typing import Any
 
 from morefit.dataclass import dataclass
 from morefit.errors import CompileError
-from morefit.kernel.program import Kind, Layout
+from morefit.kernel.program import Kind, Layout, Stage
 from morefit.kernel.read_values import ValueReader
 from morefit.kernel.statements import (
     Assign,
@@ -55,7 +55,7 @@ class Reader:
 
     layouts: Mapping[str, Layout]
     functions: dict[str, Function] = field(default_factory=dict)
-    stages: set[str] = field(default_factory=set)
+    stages: dict[str, Stage] = field(default_factory=dict)
     known: dict[str, FunctionType] = field(default_factory=dict)  # read, or being read
 
     def read(self, function: FunctionType) -> Function:
@@ -77,8 +77,10 @@ class Reader:
         return self.read(function)
 
     def stores(self, name: str) -> bool:
-        """Return whether a function stores numbers, itself or by those it calls; stages do."""
-        return name not in self.functions or any(
+        """Return whether a function stores numbers, itself or by those it calls; most stages do."""
+        if name in self.stages:
+            return self.stages[name].stores
+        return any(
             isinstance(node, Put) or (isinstance(node, Call) and self.stores(node.function))
             for node in nodes_in(self.functions[name].body)
         )

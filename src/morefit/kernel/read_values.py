@@ -17,6 +17,7 @@ INTRINSICS = {
     "exp": 1,
     "log": 1,
     "sqrt": 1,
+    "floor": 1,
     "abs": 1,
     "min": 2,
     "max": 2,
@@ -42,7 +43,7 @@ class ValueReader:
     node: ast.FunctionDef
     constants: Mapping[str, Any]  # of the module of the function
     callee: Callable[[FunctionType], Function]  # reads a function that is called
-    stages: set[str]  # that are called
+    stages: dict[str, Stage]  # that are called, by name
     variables: dict[str, Kind] = field(default_factory=dict)
     records: dict[str, Layout] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)  # variables of loops that have ended
@@ -188,7 +189,7 @@ class ValueReader:
         if name in VIEWS:
             return Operate(name, (self.whole(self.only(node)),), VIEWS[name])
         if isinstance(function, Stage):
-            self.stages.add(function.name)
+            self.stages[function.name] = function
             return Call(function.name, tuple(self.value(a) for a in node.args), function.kind)
         if not isinstance(function, FunctionType):
             raise self.refused(node, "a function must be known to the module")

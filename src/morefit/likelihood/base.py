@@ -338,7 +338,7 @@ class Term(ABC):
         if isinstance(other, Constraint | Quantity):
             return self.with_constraints(as_constraints(other))
         if isinstance(other, Term):
-            if {*map(id, self.parts)} & {*map(id, other.parts)}:
+            if {id(part.origin) for part in self.parts} & {id(part.origin) for part in other.parts}:
                 raise ModelError("likelihood: is in the sum already; its events would count twice")
             return Term.join([self, other])
         if hasattr(type(other), "__radd__") and not isinstance(other, Number | np.ndarray):

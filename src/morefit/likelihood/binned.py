@@ -16,12 +16,13 @@ from morefit.data.io.bins import BinContents, read_bins
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
+from morefit.kernel.rows_layout import RowsDraw
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
 from morefit.likelihood.evaluation import BadBins
 from morefit.likelihood.signs import negative_place, negative_rows
-from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel, not_negative
+from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_known, check_model
@@ -171,13 +172,24 @@ class BinnedLikelihood(CountsLikelihood):
             columns[VARIANCE.name] = counts / self.scale
         return columns
 
-    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
-        not_negative(expected)
-        if self.extended or self.model.weighted:
-            counts = next(streams).poisson(expected * self.scale, (toys, self.events))
-            return self.counting(counts / self.scale)
-        drawn = next(streams).multinomial(round(self.entries), expected / expected.sum(), toys)
-        return self.counting(drawn.astype(np.float64))
+    def draws(self, expected: Array, places: Mapping[str, int]) -> list[RowsDraw]:
+        column = places[COUNT.name]
+        if self.model.weighted:
+            scale, total = self.scale, -1 if self.extended else places[TOTAL.name]
+            return [
+                RowsDraw(
+                    column=column, means=expected * scale, factors=1 / scale, squares=1 / scale**2,
+                    spread=places[VARIANCE.name], total=total,
+                )
+            ]  # fmt: skip
+        if self.extended:
+            return [RowsDraw(column=column, means=expected)]
+        return [
+            RowsDraw(
+                column=column, means=expected, events=float(round(self.entries)), total=places[TOTAL.name],
+                factors=np.ones(self.events),
+            )
+        ]  # fmt: skip
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
         if np.any(self.counts < 0):

@@ -15,17 +15,17 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
+from morefit.kernel.measured_program import COUNTED, LINEAR, LOGARITHMIC, MeasuredValue
 from morefit.likelihood.measured_result import Measurement, measured_by
-from morefit.likelihood.measured_values import expected_values, in_order
+from morefit.likelihood.measured_values import covariance_of, expected_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_normals
-from morefit.sampling.generate import poisson_counts
+from morefit.sampling.generate import poisson_counts, poisson_distribution
 from morefit.text.arguments import in_sentences
-from morefit.validate import as_number, finite_number
+from morefit.validate import finite_number
 
-ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
 Kind = Literal["gaussian", "poisson", "lognormal"]
@@ -48,6 +48,10 @@ class Constraint(ABC):
 
         Those of a toy depend on the seed and its number only.
         """
+
+    def compiled_draw(self, values: Mapping[str, float], seed: int) -> list[MeasuredValue] | None:
+        """Return how compiled code draws the same around the quantities at these values; None if it cannot."""
+        return None
 
     def expected(self, values: Mapping[str, float]) -> tuple[float, ...]:
         """Return what is measured on average where parameters have these values; by default what was measured."""
@@ -90,10 +94,19 @@ class GaussianConstraint(Constraint):
 
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         centre = self.measured if around_data else self.expected(values)
-        deviations = np.stack(
-            [toy_normals(stream_key(seed, f"normal {k}"), toys) for k in range(len(centre))], axis=1
-        )
+        deviations = np.stack([toy_normals(key, toys) for key in self.keys(seed)], axis=1)
         return np.asarray(centre + deviations @ np.linalg.cholesky(np.array(self.covariance)).T, np.float64)
+
+    def keys(self, seed: int) -> list[int]:
+        """Return the keys of the streams of normal numbers."""
+        return [stream_key(seed, f"normal {k}") for k in range(len(self.measured))]
+
+    def compiled_draw(self, values: Mapping[str, float], seed: int) -> list[MeasuredValue]:
+        rows, keys = np.linalg.cholesky(np.array(self.covariance)), self.keys(seed)
+        return [
+            MeasuredValue(kind=LINEAR, numbers=[centre, *rows[k, : k + 1]], keys=keys[: k + 1])
+            for k, centre in enumerate(self.expected(values))
+        ]
 
     def __repr__(self) -> str:
         if len(self.measured) == 1:
@@ -124,6 +137,10 @@ class LogNormalConstraint(Constraint):
             centre * np.exp(self.width * toy_normals(stream_key(seed, "normal 0"), toys))[:, None], np.float64
         )
 
+    def compiled_draw(self, values: Mapping[str, float], seed: int) -> list[MeasuredValue]:
+        numbers, keys = [*self.expected(values), self.width], [stream_key(seed, "normal 0")]
+        return [MeasuredValue(kind=LOGARITHMIC, numbers=numbers, keys=keys)]
+
     def __repr__(self) -> str:
         factor = math.exp(self.width)
         return f"constraint({shown(self.quantity)} = {self.measured[0]:g} times or divided by {factor:g})"
@@ -145,6 +162,13 @@ class PoissonConstraint(Constraint):
     def draw(self, values: Mapping[str, float], seed: int, toys: Integers, *, around_data: bool) -> Array:
         (mean,) = self.measured if around_data else self.expected(values)
         return poisson_counts(mean, stream_key(seed, "count"), toys)[:, None].astype(np.float64)
+
+    def compiled_draw(self, values: Mapping[str, float], seed: int) -> list[MeasuredValue]:
+        first, cumulative = poisson_distribution(self.expected(values)[0])
+        # as many for means nearby, so that toys at several truths can be drawn together
+        spare = (1 << len(cumulative).bit_length()) - len(cumulative)
+        numbers = [float(first), *cumulative.tolist(), *[2.0] * spare]
+        return [MeasuredValue(kind=COUNTED, numbers=numbers, keys=[stream_key(seed, "count")])]
 
     def __repr__(self) -> str:
         return f"constraint({shown(self.quantity)} = {self.measured[0]:g}, a count)"
@@ -300,35 +324,6 @@ def formula_constraint(formula: Any, error: Any, measured: Any, sample: Sample |
     return FormulaConstraint(
         check_formula("constraint:", formula, ANY), seen, sample, tuple(p.start for p in seen)
     )
-
-
-def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
-    """Return the covariance matrix of measured values, from their errors or as it is given."""
-    if error is None:
-        raise ModelError("constraint: error is missing; write mf.constraint(quantity, value, error)")
-    matrix = np.asarray(error, object)
-    if matrix.ndim < 2:
-        errors = [as_number(e) for e in np.atleast_1d(matrix)]
-        if len(errors) != count:
-            raise ModelError(f"constraint: needs one error for each of {count} values, got {len(errors)}")
-        for number, own in zip(errors, np.atleast_1d(matrix), strict=True):
-            if number is None or not 0 < number < math.inf:
-                raise ModelError(f"constraint: error must be positive, got {own}")
-        matrix = np.diag(np.array(errors, np.float64) ** 2)
-    try:
-        numbers = np.asarray(matrix, np.float64)
-        if numbers.shape != (count, count) or not np.isfinite(numbers).all():
-            raise ValueError
-        scale = np.sqrt(np.abs(np.diag(numbers)))
-        if (np.abs(numbers - numbers.T) > ASYMMETRY * np.outer(scale, scale)).any():
-            raise ValueError
-        np.linalg.cholesky(numbers)
-    except (ValueError, TypeError, np.linalg.LinAlgError):
-        raise ModelError(
-            f"constraint: error must be {count} numbers or a symmetric, positive-definite covariance matrix of shape"
-            f" ({count}, {count}), got {error!r}"
-        ) from None
-    return tuple(tuple(row) for row in (0.5 * (numbers + numbers.T)).tolist())
 
 
 def as_constraints(constraints: Any) -> tuple[Constraint, ...]:

@@ -50,6 +50,7 @@ Sums = Callable[[Array], Array]  # of rows of parameters
 class EventSums(Term):
     """A likelihood as sums over the events of one dataset: of a model, with constraints."""
 
+    renamed: EventSums | None  # the same before a sum of likelihoods chose the names in its kernels
     has_kernels: ClassVar[bool] = True  # compiled ones sum over its events
     has_scores: ClassVar[bool] = True  # squared ones, of single events, are the covariance of its gradient
 
@@ -70,7 +71,7 @@ class EventSums(Term):
         has the same model and constraints, so that their terms, which may be hundreds, need not be made again.
         ``weight`` is that of an event as a formula: the weights of the data, and those of toys.
         """
-        self.weight = weight
+        self.weight, self.renamed = weight, None
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
         if alike is None:
@@ -85,6 +86,11 @@ class EventSums(Term):
             self.constraint_terms, self.all_parameters = alike.constraint_terms, alike.all_parameters
         self.bound: dict[tuple[int, bool], tuple[tuple[EventNodes | None, ...], Sums]] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
+
+    @property
+    def origin(self) -> EventSums:
+        """The likelihood as the user made it."""
+        return self if self.renamed is None else self.renamed
 
     @cached_property
     def columns(self) -> Columns:

@@ -109,10 +109,12 @@ def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
             groups.setdefault(nameless(part.model), []).append(k)
     shared = list(parts)
     for members in groups.values():
+        named = {tuple(p.name for p in parts[k].model.parameters) for k in members}
         names = [scalar(OwnSymbol(p.name)) for p in parts[members[0]].model.parameters]
-        for k in members if len(members) > 1 else ():
+        for k in members if len(named) > 1 else ():
             own = (p.symbol for p in parts[k].model.parameters)
             shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
+            shared[k].renamed = parts[k].origin
     return shared
 
 

@@ -100,6 +100,9 @@ class LeastSquares(TableLikelihood):
     def expected_rows(self, full: Array) -> Array:
         return super().expected_rows(full)[:, : self.model.count(self.events)]
 
+    def rows_table(self, expected: Array) -> None:
+        """Return nothing: points have errors of their own, which NumPy draws."""
+
     def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
         return self.model.draw(expected, self.data.columns, streams, toys)
 

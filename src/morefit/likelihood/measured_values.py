@@ -1,16 +1,21 @@
-"""Measured values of a constraint that is a formula: those that a function of the user draws, and those that are expected."""
+"""Measured values of constraints: their covariance, and, of a formula, those that a function of the user draws and those that are expected."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
+from morefit.errors import ModelError
 from morefit.expr import Expr, Op, evaluate, leaves
 from morefit.rewrite.derive import derivatives
+from morefit.validate import as_number
 
+ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 STEPS = 50  # of Newton's method
 SOLVED = 1e-6  # standard deviations of a parameter that its estimate may be off by
 
@@ -46,3 +51,32 @@ def expected_values(
         matrix = np.array([[float(evaluate(m, at)) for m in row] for row in mixed])
         point = point - np.linalg.lstsq(matrix, gradient)[0]
     return None
+
+
+def covariance_of(error: Any, count: int) -> tuple[tuple[float, ...], ...]:
+    """Return the covariance matrix of measured values, from their errors or as it is given."""
+    if error is None:
+        raise ModelError("constraint: error is missing; write mf.constraint(quantity, value, error)")
+    matrix = np.asarray(error, object)
+    if matrix.ndim < 2:
+        errors = [as_number(e) for e in np.atleast_1d(matrix)]
+        if len(errors) != count:
+            raise ModelError(f"constraint: needs one error for each of {count} values, got {len(errors)}")
+        for number, own in zip(errors, np.atleast_1d(matrix), strict=True):
+            if number is None or not 0 < number < math.inf:
+                raise ModelError(f"constraint: error must be positive, got {own}")
+        matrix = np.diag(np.array(errors, np.float64) ** 2)
+    try:
+        numbers = np.asarray(matrix, np.float64)
+        if numbers.shape != (count, count) or not np.isfinite(numbers).all():
+            raise ValueError
+        scale = np.sqrt(np.abs(np.diag(numbers)))
+        if (np.abs(numbers - numbers.T) > ASYMMETRY * np.outer(scale, scale)).any():
+            raise ValueError
+        np.linalg.cholesky(numbers)
+    except (ValueError, TypeError, np.linalg.LinAlgError):
+        raise ModelError(
+            f"constraint: error must be {count} numbers or a symmetric, positive-definite covariance matrix of shape"
+            f" ({count}, {count}), got {error!r}"
+        ) from None
+    return tuple(tuple(row) for row in (0.5 * (numbers + numbers.T)).tolist())

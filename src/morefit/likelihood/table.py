@@ -19,6 +19,7 @@ from morefit.data.io.histogram import is_histogram
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
+from morefit.kernel.rows_layout import RowsDraw, RowsTable, check_rows
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.evaluation import PartData
@@ -111,8 +112,12 @@ class TableLikelihood(Likelihood):
         return "bins"
 
     @abstractmethod
+    def rows_table(self, expected: Array) -> RowsTable | None:
+        """Return how compiled code draws toys where rows are expected to have this; None if it cannot."""
+
     def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
-        """Draw what toys have in the place of some columns, (toys, rows); each column from a stream of its own."""
+        """Draw what toys have in the place of some columns, (toys, rows), where compiled code cannot; each column from a stream of its own."""
+        raise NotImplementedError
 
     def expected(self, x: Point) -> Array:
         """Return what each row is expected to have, (rows,) or (B, rows)."""
@@ -152,11 +157,11 @@ class TableLikelihood(Likelihood):
         """Draw the table of a toy; a generator object decides the seed."""
         if not isinstance(generator, str):
             seed = int(source_for(generator, 0, 0).random(1)[0] * 2**53)
-        drawn = self.draw_toys(self.expected_at(values), seed, 0, 1)
-        return build({**self.data.columns, **{n: rows[0] for n, rows in drawn.items()}}, None, None)
+        drawn = self.sampler(values, self.backend).columns(seed, 0, 1)
+        return build({n: rows[0].copy() for n, rows in drawn.items()}, None, None)
 
     def draw_toys(self, expected: Array, seed: int, first: int, count: int) -> Mapping[str, Array]:
-        """Draw toys ``first``, ``first + 1``, ...; each depends on the seed and its number only.
+        """Draw toys ``first``, ``first + 1``, ... in NumPy; each depends on the seed and its number only.
 
         Groups of toys have a stream, so that most of the time goes into numbers; a toy needs those before it in its group.
         """
@@ -253,8 +258,15 @@ class CountsLikelihood(TableLikelihood):
         """Return what other counts, one bin after the other and (toys, bins) of toys, change in the table."""
         return {COUNT.name: np.asarray(counts, np.float64)}
 
-    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
-        return self.counting(next(streams).poisson(not_negative(expected), (toys, self.events)))
+    def rows_table(self, expected: Array) -> RowsTable:
+        draws = self.draws(not_negative(expected), {c.name: k for k, c in enumerate(self.model.table)})
+        drawn = {place for one in draws for place in (one.column, one.spread, one.total)}
+        columns = [self.data[c.name] for c in self.model.table]
+        return RowsTable.of({k: column for k, column in enumerate(columns) if k not in drawn}, draws)
+
+    def draws(self, expected: Array, places: Mapping[str, int]) -> list[RowsDraw]:
+        """Return what toys draw anew, for columns by their names."""
+        return [RowsDraw(column=places[COUNT.name], means=expected)]
 
     def resampled(self, rng: np.random.Generator) -> Mapping[str, Array]:
         """Draw counts around those of the data, as if each event counted a Poisson number of times."""
@@ -289,30 +301,45 @@ def numbered_generator(key: int, number: int, column: int = 0) -> np.random.Gene
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, column, number]))
 
 
+@dataclass(frozen=True)
+class CompiledRows:
+    """Draws the rows of toys in compiled code."""
+
+    program: RowsTable
+
+
 @dataclass(eq=False)
 class TableSampler:
-    """Draws toys of a table, in NumPy."""
+    """Draws toys of a table: in compiled code, or in NumPy."""
 
     likelihood: TableLikelihood
     expected: Array
     backend: Backend
     margin: ClassVar[float] = 0.0
-    compiled: ClassVar[None] = None
+
+    @cached_property
+    def compiled(self) -> CompiledRows | None:
+        """What draws toys in compiled code, if that can be done."""
+        table = self.likelihood.rows_table(self.expected)
+        return None if table is None else CompiledRows(table)
 
     def draw(self, sizes: Integers, seed: int, first_toy: int = 0) -> Drawn:
         """Draw toys ``first_toy``, ``first_toy + 1``, ..., one after the other."""
+        check_rows(self.likelihood.events, sizes)
+        columns = self.columns(seed, first_toy, len(sizes)).values()
+        return Drawn(tuple(self.backend.upload(np.ravel(column)) for column in columns), 0, 0)
+
+    def columns(self, seed: int, first: int, count: int) -> dict[str, Array]:
+        """Return all columns of toys, (toys, rows)."""
         part = self.likelihood
-        columns = part.data.columns
-        if np.any(sizes != part.events):
-            raise ModelError(
-                f"toys: a table has {part.events} rows in every toy, got {sizes.tolist()[:3]}; leave events out"
-            )
-        toys = part.draw_toys(self.expected, seed, first_toy, len(sizes))
-        arrays = [
-            toys[c.name].ravel() if c.name in toys else np.tile(columns[c.name], len(sizes))
-            for c in part.model.table
-        ]
-        return Drawn(tuple(self.backend.upload(a) for a in arrays), 0, 0)
+        names = [c.name for c in part.model.table]
+        if self.compiled is not None:
+            from morefit.targets.cpu.rows import run_rows  # what draws where it fits needs none
+
+            return dict(zip(names, run_rows(self.compiled.program, count, seed, first), strict=True))
+        toys = part.draw_toys(self.expected, seed, first, count)
+        shape = (count, part.events)
+        return {n: toys[n] if n in toys else np.broadcast_to(part.data[n], shape) for n in names}
 
     def repair(self, above: int, abandoned: int) -> bool:
         """Return that nothing has to be drawn again."""

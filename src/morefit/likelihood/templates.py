@@ -16,12 +16,13 @@ from morefit.data.io.histogram import UNKNOWN_VARIANCES, check_histogram, check_
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, apply, where
+from morefit.kernel.rows_layout import RowsDraw
 from morefit.likelihood.auxiliary import AuxiliaryCount
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.expected_counts import ExpectedCounts
 from morefit.likelihood.histfactory import HistFactoryLikelihood, HistFactoryModel
-from morefit.likelihood.table import COUNT, CountsLikelihood, Streams, TableColumn, TableModel
+from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, check_operand, listed
 from morefit.targets.base import Backend
@@ -102,20 +103,21 @@ class TemplateLikelihood(CountsLikelihood):
     def degrees(self) -> float:
         return float("inf") if self.model.method == "arguelles-schneider-yuan" else super().degrees
 
-    def draw_rows(self, expected: Array, streams: Streams, toys: int) -> Mapping[str, Array]:
+    def draws(self, expected: Array, places: Mapping[str, int]) -> list[RowsDraw]:
         """Draw counts, and templates from as many events of the same weights as they were made of."""
-        drawn = dict(super().draw_rows(expected, streams, toys))
+        draws = super().draws(expected, places)
         for name in self.model.names if self.model.method != "exact" else ():
             column, spread = f"template {name}", f"variance of {name}"
             values, squares = self.data[column], self.data[spread]
             weight = np.divide(squares, values, out=np.zeros_like(values), where=values > 0)
             mean = np.divide(values, weight, out=np.zeros_like(values), where=weight > 0)
-            events = next(streams).poisson(mean, (toys, self.events))
-            contents = np.where(weight > 0, weight * events, values)
-            total = contents.sum(axis=1, keepdims=True)
-            total[total == 0] = 1.0
-            drawn[column], drawn[spread] = contents / total, weight**2 * events / total**2
-        return drawn
+            draws.append(
+                RowsDraw(
+                    column=places[column], means=mean, factors=weight, squares=weight**2,
+                    offsets=np.where(weight > 0, 0.0, values), spread=places[spread], normalised=True,
+                )
+            )  # fmt: skip
+        return draws
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.parameters)

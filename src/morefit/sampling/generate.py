@@ -35,7 +35,7 @@ from morefit.rewrite.simplify import normalise
 from morefit.sampling.conditional_rows import ConditionalRows, check_rows, conditional_rows
 from morefit.sampling.envelope import MARGIN, Numbers, Recipe
 from morefit.sampling.recipe import recipe
-from morefit.targets.base import Backend, Drawn, Events
+from morefit.targets.base import Backend, CompiledDraw, Drawn, Events
 from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
 from morefit.validate import numbers_by_name
@@ -56,7 +56,7 @@ class ToySampler(Protocol):
     def margin(self) -> float: ...
 
     @property
-    def compiled(self) -> Compiled | None: ...
+    def compiled(self) -> CompiledDraw | None: ...
 
     def draw(self, sizes: Sizes, seed: int, first_toy: int = 0) -> Drawn: ...
 

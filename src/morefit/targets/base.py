@@ -17,7 +17,9 @@ from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision
+from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.program import Driver
+from morefit.kernel.rows_layout import RowsTable, check_rows
 from morefit.validate import whole_number
 
 
@@ -124,6 +126,13 @@ class Program(Protocol):
         ...
 
 
+class CompiledDraw(Protocol):
+    """What draws events, or the rows of a table, in compiled code."""
+
+    @property
+    def program(self) -> Program | RowsTable: ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WholeIntegral:
     """Numerical integrals that a part needs before its sums: a kernel over nodes that all toys share."""
@@ -151,7 +160,7 @@ class WholeScores:
 class WholePart:
     """One part of a likelihood: what draws its events, what depends on them alone, and what is summed over them."""
 
-    sampler: Program | None  # None: the events are there
+    sampler: Program | RowsTable | None  # None: the events are there
     derive: Program | None  # computes event-only columns
     sums: Program
     observables: tuple[str, ...]  # that the sampler draws, or that are there
@@ -163,11 +172,15 @@ class WholePart:
     fluctuating: int  # how many of those each toy has values of its own for: all, or none
     integrals: tuple[WholeIntegral, ...] = ()
     scores: WholeScores | None = None  # None: errors come from the Hessian
+    measuring: MeasuredTable | None = None  # None: what constraints measured in toys is there
+
+    def drawn_by(self, sampler: Program | RowsTable | None, measuring: MeasuredTable | None) -> WholePart:
+        return replace(self, sampler=sampler, measuring=measuring)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountsPart:
-    """One part of a likelihood that is a model of counts, which are there; the fields are those of a ``WholePart``."""
+    """One part of a likelihood that is a model of counts, drawn or there; the fields are those of a ``WholePart``."""
 
     table: CountsTable
     parameters: int
@@ -175,7 +188,12 @@ class CountsPart:
     places: tuple[int, ...]
     measured: int
     fluctuating: int
-    sampler: Program | None = None
+    sampler: RowsTable | None = None
+    measuring: MeasuredTable | None = None
+
+    def drawn_by(self, sampler: Program | RowsTable | None, measuring: MeasuredTable | None) -> CountsPart:
+        assert sampler is None or isinstance(sampler, RowsTable)  # counts are rows of a table
+        return replace(self, sampler=sampler, measuring=measuring)
 
 
 class Steps(Protocol):
@@ -214,10 +232,12 @@ class WholeFit:
     begin_steps: Callable[[Array], Steps] | None = None
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
-    @property
-    def event_parts(self) -> tuple[WholePart, ...]:
-        """The parts that are sums over events."""
-        return tuple(part for part in self.parts if isinstance(part, WholePart))
+    def checked(self, sizes: Integers) -> WholeFit:
+        """Refuse toys, (toys, parts), that have not the rows of the tables they are drawn from."""
+        for part, own in zip(self.parts, sizes.T, strict=True):
+            if isinstance(part.sampler, RowsTable):
+                check_rows(part.sampler.rows, own)
+        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -282,6 +302,11 @@ class Backend(Protocol):
     @property
     def toys_together(self) -> int:
         """How many toys should be drawn and fitted together, for it not to be idle."""
+        ...
+
+    @property
+    def draws_measured(self) -> bool:
+        """Whether whole fits draw what constraints measure themselves."""
         ...
 
     @property

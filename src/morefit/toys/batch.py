@@ -244,7 +244,7 @@ class Toys:
     def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
         """Return what draws and fits toys in compiled code, and how many numbers it returns for each, if it can be done."""
         job = ensemble.whole_fit()
-        return None if job is None else (job, ensemble.result_width)
+        return None if job is None else (job.checked(self.sizes), ensemble.result_width)
 
     def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
         """Raise the envelopes that densities exceeded; return whether toys must be drawn again."""

@@ -10,31 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
-from morefit.data.weights import observables_of
 from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.expr import Expr
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
-from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
-from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.whole import can_fit_whole, whole_part
-from morefit.model import Pdf
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
-from morefit.targets.base import Backend, CountsPart, WholeFit, WholePart
+from morefit.targets.base import Backend, CompiledDraw, CountsPart, WholeFit, WholePart
 from morefit.targets.cpu.run import Cpu
 from morefit.toys.batch import GOAL, Toys
+from morefit.toys.pairs import check_pairs
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
 WEIGHED = 200  # events whose weights show how large those of toys are
@@ -61,7 +59,9 @@ class Ensemble:
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
-    made: tuple[tuple[Compiled | None, ...], WholeFit] | None = field(init=False, default=None, repr=False)
+    made: tuple[tuple[CompiledDraw | None, ...], WholeFit] | None = field(
+        init=False, default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         for part in (*self.drawn.parts, *self.fitted.parts):
@@ -119,6 +119,22 @@ class Ensemble:
             ],
             axis=1,
         )
+
+    @cached_property
+    def measuring(self) -> tuple[MeasuredTable | None, ...]:
+        """How whole fits draw the same for each part; None if the backend does not, or if there is nothing to draw."""
+        return tuple(self.measured_table(k) for k in range(len(self.fitted.parts)))
+
+    def measured_table(self, part: int) -> MeasuredTable | None:
+        constraints, values = self.fitted.parts[part].constraints, {**self.start, **self.truth}
+        if not (self.fluctuate and constraints and self.backend.draws_measured):
+            return None
+        each = [
+            c.compiled_draw(values, stream_key(self.seed, f"constraint {part} {k}"))
+            for k, c in enumerate(constraints)
+        ]
+        known = [value for own in each if own is not None for value in own]
+        return MeasuredTable.of(known) if known and all(own is not None for own in each) else None
 
     def draw(self, first: int, sizes: NDArray[np.int64]) -> Toys:
         """Return toys ``first``, ``first + 1``, ...; their events are drawn when they are needed.
@@ -189,9 +205,8 @@ class Ensemble:
     @cached_property
     def expects_whole_fit(self) -> bool:
         """Whether a fit may be one without Python, as far as the sums need not be known; its driver is compiled from here on."""
-        if not all(part.fits_whole for part in self.fitted.parts):
-            return False
-        if self.fitted.elimination(self.floating, self.limits) is not None:
+        able = all(part.fits_whole for part in self.fitted.parts)
+        if not able or self.fitted.elimination(self.floating, self.limits) is not None:
             return False
         if self.backend.expect_fits(self.driver, self.layout, self.expected):
             Cpu().expect_fits(self.driver, self.layout)
@@ -199,8 +214,11 @@ class Ensemble:
 
     @cached_property
     def has_whole_fit(self) -> bool:
-        """Whether a fit can run without Python."""
-        return self.expects_whole_fit and can_fit_whole(self.fitted.parts, self.compiled)
+        """Whether a fit can run without Python; models of counts read counts, and no other columns."""
+        if not (self.expects_whole_fit and can_fit_whole(self.fitted.parts, self.compiled)):
+            return False
+        pairs = zip(self.drawn.parts, self.compiled, strict=True)
+        return all(len(p.model.observables) == 1 for p, own in pairs if isinstance(own, CountsTable))
 
     @property
     def driver(self) -> Driver:
@@ -222,8 +240,8 @@ class Ensemble:
             return None
         if self.made is None or any(a is not b for a, b in zip(self.made[0], samplers, strict=True)):
             parts = [
-                replace(p, sampler=None if s is None else s.program)
-                for p, s in zip(self.whole_parts, samplers, strict=True)
+                p if s is None else p.drawn_by(s.program, self.measuring[k])
+                for k, (p, s) in enumerate(zip(self.whole_parts, samplers, strict=True))
             ]
             self.made = (samplers, self.whole_fit_of(parts))
         return self.made[1]
@@ -307,42 +325,3 @@ class Ensemble:
         return tuple(
             part.with_measured(np.array([self.values_of(part, {})]))[0] for part in self.fitted.parts
         )
-
-
-def check_pairs(drawn: Sequence[Likelihood], fitted: Sequence[Likelihood]) -> None:
-    """Refuse to fit a likelihood to toys of one that does not draw its observables in the same ranges."""
-    if len(drawn) != len(fitted):
-        raise FitError(
-            f"toys: the fitted likelihood must have as many parts as the one drawn from, {len(drawn)}, got {len(fitted)}"
-        )
-    for one, other in zip(drawn, fitted, strict=True):
-        names = {o.name for o in other.model.observables}
-        missing = names - {o.name for o in one.model.observables}
-        if missing:
-            raise FitError(
-                f"toys: the fitted model needs {sorted(missing)}, which the generating model does not draw"
-            )
-        check_ranges(one.model, other.model)
-        check_weights(one.model, other.weight)
-        true = {p.name: p.blinding for p in one.all_parameters}
-        for p in other.all_parameters:
-            if p.name in true and not p.is_blinded_as(true[p.name]):
-                raise FitError(
-                    f"toys: parameter '{p.name}': must be blinded in the fitted model as in the generating one"
-                )
-
-
-def check_weights(drawn: Pdf, weight: Expr | None) -> None:
-    """Refuse weights that depend on what is not drawn, or is drawn in wider ranges."""
-    known = {o.name: o for o in drawn.observables}
-    for o in observables_of(weight):
-        own = known.get(o.name)
-        if own is None:
-            raise FitError(
-                f"toys: weights depend on '{o.name}', which the generating model does not draw; {ADVICE}"
-            )
-        if own.low < o.low or own.high > o.high:
-            raise FitError(
-                f"toys: observable '{o.name}': that of the weights must span the range that is drawn, [{own.low},"
-                f" {own.high}], got [{o.low}, {o.high}]"
-            )

@@ -93,9 +93,10 @@ def whole_batch(toys: Toys, ensemble: Ensemble) -> ToyBatch:
 
 def part_batch(toys: Toys, ensemble: Ensemble, k: int) -> PartBatch:
     stored = toys.is_stored(k)
+    drawn = not stored and ensemble.measuring[k] is not None
     return PartBatch(
         parameters=ensemble.whole_parameters[k],
-        measured=ensemble.measured(k, toys.numbers),
+        measured=None if drawn else ensemble.measured(k, toys.numbers),
         seed=part_key(ensemble.seed, k),
         events=toys.drawn[k].columns if stored else (),
         starts=Events.slices(toys.sizes[:, k]).starts if stored else None,

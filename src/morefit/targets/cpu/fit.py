@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_char
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING, aligned
 from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Code, Target, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
+from morefit.targets.cpu.fit_memory import Memory, address, function, native, rows_words, set_toys
 from morefit.targets.cpu.threads import WORKERS
-
-
-class Native(Protocol):
-    """A program with machine code."""
-
-    @property
-    def code(self) -> Code: ...
-
-    @property
-    def target(self) -> Target: ...
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def words(self) -> int: ...
-
-
-def native(program: Program) -> Native:
-    return cast(Native, program)
 
 
 def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int, threads: int) -> Array:
@@ -63,46 +44,6 @@ def take_contexts(job: WholeFit, threads: int, max_events: Integers) -> list[Con
     return contexts + [Context(job, max_events) for _ in range(threads - len(contexts))]
 
 
-class Memory:
-    """Arrays that compiled code reads and writes: they live as long as this."""
-
-    def __init__(self) -> None:
-        self.arrays: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
-
-    def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-        """Keep an array; return its address."""
-        self.arrays.append(array)
-        return int(array.ctypes.data)
-
-    def room(self, count: int) -> Array:
-        array = aligned(count)
-        array[:] = 1.0  # what is read past the end must do no harm
-        self.arrays.append(array)
-        return array
-
-    def words(self, numbers: Sequence[int]) -> Integers:
-        array = np.array(numbers, np.int64)
-        self.arrays.append(array)
-        return array
-
-    def table(
-        self, program: Program, columns: Sequence[Array], lanes: int, known: Mapping[str, int]
-    ) -> Integers:
-        """Write the table of one kernel, and compute what it needs once."""
-        kernel = program.kernel
-        tables = [t.array for t in kernel.tables]
-        pairs = self.words([w for array in (*columns, *tables) for w in (self.own(array), 0)])
-        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
-        words = {
-            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
-            "starts": address(self.words([0])), **known,
-        }  # fmt: skip
-        table = self.words([words.get(name, 0) for name in ARGUMENTS])
-        if not kernel.parameters:
-            native(program).code.functions["prepare"](address(table))
-        return table
-
-
 @dataclass(eq=False)
 class Context:
     """What one thread needs: tables for all kernels, and room for one toy."""
@@ -114,9 +55,7 @@ class Context:
         memory, layout = Memory(), self.job.layout
         self.memory, self.code = memory, driver_code(self.job.driver, layout)
         self.parts = [
-            CountsContext(part, int(events), memory)
-            if isinstance(part, CountsPart)
-            else PartContext(part, int(events), memory)
+            part_context(part, int(events), memory)
             for part, events in zip(self.job.parts, self.max_events, strict=True)
         ]
         # squared scores follow the parts
@@ -137,6 +76,24 @@ class Context:
         self.context[stages.FIRST_RECORD] = address(toys.record)
         for k, part in enumerate(self.parts):
             part.aim(toys, k)
+
+
+class AnyPart(Protocol):
+    """The tables of any part of a likelihood."""
+
+    words: Integers
+    score_words: list[Integers]
+
+    def aim(self, toys: ToyBatch, k: int) -> None: ...
+
+
+def part_context(part: WholePart | CountsPart, max_events: int, memory: Memory) -> AnyPart:
+    """Return the tables of a part, and room for one toy."""
+    if isinstance(part, CountsPart):
+        from morefit.targets.cpu.fit_counts import CountsContext  # only models of counts need it
+
+        return CountsContext(part, max_events, memory)
+    return PartContext(part, max_events, memory)
 
 
 class PartContext:
@@ -224,6 +181,9 @@ class PartContext:
         part, memory = self.part, self.memory
         self.report = memory.room(2 * self.blocks)
         goal = {"out": address(self.events), "partials": address(self.report), "out_step": self.step}
+        if isinstance(part.sampler, RowsTable):
+            self.code, args = rows_words(part.sampler, memory, goal)
+            return args, self.code.addresses["draw_block"]
         if part.sampler is not None:
             return memory.table(part.sampler, [], self.lanes, goal), function(part.sampler, "block")
         # kept, since the table has its address only
@@ -285,61 +245,3 @@ class PartContext:
             for array in (self.events, self.derived):
                 array.reshape(-1, self.step)[:, smallest : self.cleaned] = 1.0
             self.cleaned = smallest
-
-
-class CountsContext:
-    """The words of a part that is a model of counts, and its point: parameters, measured values, and the counts of a toy."""
-
-    def __init__(self, part: CountsPart, bins: int, memory: Memory) -> None:
-        from morefit.targets.cpu.counts import addresses, counts_code  # only models of counts need it
-
-        self.part, table, self.point = part, part.table, memory.room(part.table.point_size)
-        self.score_words: list[Integers] = []  # counts have none
-        outputs, count = memory.room(table.outputs), memory.words([0, 0])
-        self.code, self.copy = counts_code(), find_code(copy_text(1), ["block"])
-        self.stored, blocks = memory.words([0, 0]), -(-bins // BLOCK) or 1
-        goal = {
-            "columns": address(self.stored), "out": address(self.point[part.parameters :]), "out_step": bins,
-            "partials": address(memory.room(2 * blocks)),
-        }  # fmt: skip
-        self.draw_args = memory.words([goal.get(name, 0) for name in ARGUMENTS])
-        space = memory.room(table.work_size + PADDING)
-        known = {
-            stages.DRAW: self.copy.addresses["block"], stages.DRAW_ARGS: address(self.draw_args),
-            stages.DRAW_REPORT: goal["partials"], stages.PREPARE: self.code.addresses["sum_one"],
-            stages.SUM_ARGS: address(memory.words(addresses(table, self.point, space, outputs))),
-            stages.COUNT: address(count), stages.LAST_TASK: address(count[1:]),
-            stages.PARAMETERS: address(self.point), stages.LANES: 1,
-            stages.FLOATING: address(memory.words(part.floating)),
-            stages.PLACES: address(memory.words(part.places)), stages.FLOATING_COUNT: len(part.floating),
-            stages.MEASURED_FIRST: part.measured, stages.OUTPUTS: address(outputs),
-        }  # fmt: skip
-        self.words = memory.words([known.get(k, 0) for k in range(stages.FIRST_INTEGRAL)])
-
-    def aim(self, toys: ToyBatch, k: int) -> None:
-        """Set which toys to fit, as part k of each."""
-        own = toys.parts[k]
-        assert own.starts is not None
-        set_toys(self.words, toys, k)
-        self.point[: self.part.parameters] = own.parameters
-        self.stored[0] = address(own.events[0].values)
-        self.draw_args[STARTS] = address(own.starts)
-
-
-def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
-    """Set the sizes of part k in each toy, and what its constraints measured."""
-    measured = toys.parts[k].measured
-    words[stages.SIZES] = address(toys.sizes) + 8 * k
-    words[stages.SIZES_STEP] = toys.sizes.shape[1]
-    words[stages.MEASURED] = 0 if measured is None else address(measured)
-    words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
-
-
-def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    if array.flags.carray and array.size:  # several times as fast
-        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
-
-
-def function(program: Program, name: str) -> int:
-    return native(program).code.addresses[name]

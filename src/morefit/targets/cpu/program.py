@@ -44,6 +44,7 @@ INT_TESTS = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=":
 DECLARATIONS = (
     "declare double @llvm.sqrt.f64(double)",
     "declare double @llvm.fabs.f64(double)",
+    "declare double @llvm.floor.f64(double)",
     "declare i64 @llvm.abs.i64(i64, i1)",
 )
 FUNCTIONS = ("exp", "log")
@@ -282,6 +283,7 @@ class FunctionText:
             ("exp", Kind.FLOAT): f"call double @number_exp(double {a})",
             ("log", Kind.FLOAT): f"call double @number_log(double {a})",
             ("sqrt", Kind.FLOAT): f"call double @llvm.sqrt.f64(double {a})",
+            ("floor", Kind.FLOAT): f"call double @llvm.floor.f64(double {a})",
             ("vector_at", Kind.INT): f"inttoptr i64 {a} to ptr",
             ("integers_at", Kind.INT): f"inttoptr i64 {a} to ptr",
             ("abs", Kind.INT): f"call i64 @llvm.abs.i64(i64 {a}, i1 false)",

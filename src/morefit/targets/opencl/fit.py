@@ -16,13 +16,28 @@ from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
 from morefit.targets.ahead import compile_ahead
-from morefit.targets.base import ToyBatch, WholeFit
+from morefit.targets.base import CountsPart, ToyBatch, WholeFit, WholePart
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
-from morefit.targets.opencl.fit_shape import FitShape, PartShape, StepShape, name_of, shape_of
-from morefit.targets.opencl.fit_space import FEW_EVENTS, FitSpace, JoinedToys, Place, can_join, columns_of
+from morefit.targets.opencl.fit_shape import (
+    CountsShape,
+    FitShape,
+    PartShape,
+    StepShape,
+    name_of,
+    shape_of,
+)
+from morefit.targets.opencl.fit_space import (
+    FEW_EVENTS,
+    FitSpace,
+    JoinedToys,
+    Place,
+    can_join,
+    columns_of,
+    counts_room,
+)
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.host_steps import host_takes_steps
@@ -45,9 +60,13 @@ def run_whole_fits(
     Jobs that have the same kernels run together: a launch of few toys leaves a large device idle.
     """
     results: list[Array | None] = [None] * len(fits)
-    runners = {k: take_runner(device, job) for k, (job, toys) in enumerate(fits) if can_run(job, toys)}
+    runners = {k: take_runner(device, job) for k, (job, toys) in enumerate(fits) if can_run(toys)}
     for some in alike({k: (runner, fits[k][1]) for k, runner in runners.items()}):
-        toys = JoinedToys.of([fits[k][1] for k in some], [runners[k].numbers for k in some])
+        toys = JoinedToys.of(
+            [fits[k][1] for k in some],
+            [runners[k].numbers for k in some],
+            [runners[k].measured_numbers for k in some],
+        )
         rows = np.empty((len(toys), width))
         run_joined(runners[some[0]], group, toys, rows)
         ends = np.cumsum([len(fits[k][1]) for k in some])
@@ -58,11 +77,10 @@ def run_whole_fits(
     return results
 
 
-def can_run(job: WholeFit, toys: ToyBatch) -> bool:
-    """Return whether all parts are sums over events, which are drawn or on the device."""
+def can_run(toys: ToyBatch) -> bool:
+    """Return whether all events and counts are drawn or on the device."""
     columns = [column for part in toys.parts for column in part.events]
-    stored = all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns)
-    return len(job.event_parts) == len(job.parts) and stored
+    return all(isinstance(column, DeviceColumn) and column.first == 0 for column in columns)
 
 
 def alike(fits: Mapping[int, tuple[FitRunner, ToyBatch]]) -> list[list[int]]:
@@ -174,24 +192,29 @@ class FitRunner:
 
     device: Device
     job: WholeFit
-    shapes: tuple[PartShape, ...] = field(init=False)
+    shapes: tuple[PartShape | CountsShape, ...] = field(init=False)
     # arguments by name, the same for all toys
     constants: dict[str, Any] = field(init=False, default_factory=dict)
     sources: dict[int, FitSource] = field(init=False, default_factory=dict)  # by the items of a group
 
     def __post_init__(self) -> None:
         self.job = replace(self.job, spare=[])  # the job refers to this runner, which must not refer to it
-        self.shapes = tuple(shape_of(part) for part in self.job.event_parts)
+        self.shapes = tuple(shape_of(part) for part in self.job.parts)
 
     @cached_property
     def numbers(self) -> list[Array]:
         """The numbers to draw each part with."""
-        return [np.array(part.sampler.numbers if part.sampler else ()) for part in self.shapes]
+        return [part.numbers for part in self.shapes]
+
+    @cached_property
+    def measured_numbers(self) -> list[Array]:
+        """The numbers to draw what constraints measured with, in each part."""
+        return [part.measuring.numbers if part.measuring else np.empty(0) for part in self.shapes]
 
     @property
     def max_rows(self) -> int:
-        """How many batches may run together: the numbers to draw them with are in constant memory."""
-        most = max((len(numbers) for numbers in self.numbers), default=0)
+        """How many batches may run together: the numbers to draw their events with are in constant memory."""
+        most = max((len(part.numbers) for part in self.shapes if part.rows is None), default=0)
         return int(self.device.device.max_constant_buffer_size) // (8 * max(most, 1))
 
     @cached_property
@@ -199,8 +222,8 @@ class FitRunner:
         """What fits that run together have in common."""
         if any(sums.integrals for part in self.shapes for sums in part.all_sums):  # whose nodes may differ
             return (id(self),)
-        tables = [table for part in self.shapes for table in (part.sampler.tables if part.sampler else ())]
-        return (self.job.driver, self.job.layout, tuple(tables), *(part.key for part in self.shapes))
+        own = [(part.key, part.draw_key) for part in self.shapes]
+        return (self.job.driver, self.job.layout, *own)
 
     def source(self, group: int) -> FitSource:
         """Return the text for work-groups of a size."""
@@ -214,7 +237,14 @@ class FitRunner:
 
     def send_constants(self, source: FitSource) -> None:
         """Send tables and nodes; their names are the same in all texts."""
-        for text, part in zip(source.parts, self.shapes, strict=True):
+        for k, shape in enumerate(self.shapes):
+            self.constants |= draw_constants(k, shape, self.device)
+        for k, own in enumerate(self.job.parts):
+            if isinstance(own, CountsPart):
+                self.constants |= counts_constants(k, own, self.job.layout, self.device)
+        for text in source.event_parts:
+            part = self.shapes[text.number]
+            assert isinstance(part, PartShape)
             self.constants[f"places{text.number}"] = self.device.send(np.array(part.places, np.int32))
             if part.sampler and text.sampling:
                 self.send_tables(text.sampling.table_arguments(), part.sampler.tables)
@@ -230,7 +260,8 @@ class FitRunner:
 
     def send_integrals(self, text: SumText) -> None:
         """Send the nodes of integrals, and what tells whether they are accurate."""
-        send, part = self.device.send, self.job.event_parts[text.number]
+        send, part = self.device.send, self.job.parts[text.number]
+        assert isinstance(part, WholePart)
         integrals = part.scores.integrals if text.ends and part.scores else part.integrals
         for i, one in enumerate(integrals):
             label = f"{text.label}_{i}"
@@ -246,12 +277,13 @@ class FitRunner:
 
     def places(self, some: Integers, sizes: Integers) -> list[Place]:
         """Cut toys into launches for which there is memory."""
-        columns = np.array([columns_of(part) for part in self.job.event_parts])
+        columns = np.array([columns_of(part) for part in self.job.parts])
         own = self.job.layout.size + sum(
             len(sums.kernel.per_call.results) + 2 * words_of(sums.kernel)
             for p in self.shapes
             for sums in p.all_sums
         )
+        own += sum(counts_room(part.table) for part in self.job.parts if isinstance(part, CountsPart))
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
         alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)
         if len(some) <= alike or (sizes == sizes[0]).all():
@@ -268,6 +300,39 @@ class FitRunner:
                     return spaces.pop(place)
             del spaces[MAX_SPACES - 1 :]  # lets go of its memory first
         return FitSpace(self.device, source, self.job, sizes, width)
+
+
+def draw_constants(k: int, part: PartShape | CountsShape, device: Device) -> dict[str, Any]:
+    """Return the arguments that tell how rows and measured values of a part are drawn, but for their numbers."""
+    constants: dict[str, Any] = {}
+    for name, table in (("row", part.rows), ("measure", part.measuring)):
+        if table is not None:
+            constants[f"{name}_words{k}"] = device.send(table.words.astype(np.int32))
+            constants[f"{name}_size{k}"] = np.int32(len(table.numbers))
+    return constants
+
+
+def counts_constants(k: int, part: CountsPart, layout: FitLayout, device: Device) -> dict[str, Any]:
+    """Return the arguments that describe a model of counts."""
+    table, n, record = part.table, layout.count, layout.record
+    places = np.array(part.places, np.int64)
+    row, column = (np.maximum.outer(places, places), np.minimum.outer(places, places))
+    lower = np.tril_indices(len(places))
+    hessian = np.where(column >= 0, record.first("new_hessian") + row * n + column, -1)[lower]
+    slopes = np.where(places >= 0, record.first("new_gradient") + places, -1)
+    goals = np.concatenate([[record.first("new_value")], slopes, hessian])
+    sizes = {
+        "floating_count": len(places), "parameter_count": part.parameters,
+        "bins": table.point_size - part.parameters, "measured_first": part.measured,
+        "measured_count": part.fluctuating, "point_size": table.point_size, "work_size": table.work_size,
+        "output_size": table.outputs,
+    }  # fmt: skip
+    return {f"{name}{k}": np.int32(size) for name, size in sizes.items()} | {
+        f"counts_words{k}": device.send(table.words.astype(np.int32)),
+        f"counts_numbers{k}": device.send(np.append(table.numbers, 0.0)),
+        f"floating{k}": device.send(np.stack([part.floating, part.places], axis=-1).astype(np.int32)),
+        f"goals{k}": device.send(goals.astype(np.int32)),
+    }
 
 
 def place_of(part: Integers) -> Place:

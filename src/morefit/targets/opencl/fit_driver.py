@@ -12,35 +12,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from morefit.kernel.ir import Kernel
 from morefit.kernel.program import Driver
 from morefit.kernel.read_program import read_program
 from morefit.kernel.resolved import is_unresolved
 from morefit.targets.opencl.dialect import Dialect, Names, body_lines, indented
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, FitShape, Phase, Runs, StepShape, record_line
+from morefit.targets.opencl.fit_counts import CountsText, counts_functions
+from morefit.targets.opencl.fit_shape import (
+    RECORDS,
+    ROWS,
+    CountsShape,
+    FitShape,
+    PartShape,
+    Phase,
+    Runs,
+    StepShape,
+    record_line,
+)
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
 from morefit.targets.opencl.functions import helpers
+from morefit.targets.opencl.measured import measure, measured_functions
 from morefit.targets.opencl.program import Writer, function_lines
+from morefit.targets.opencl.rows import COUNTED, draw_arguments, draw_lines, rows_functions
 from morefit.targets.opencl.sample import STREAMS_BEFORE
 from morefit.targets.opencl.source import TASK, KernelSource
 from morefit.targets.opencl.sums import plain_loop, sum_functions
 
-APART = {
-    "draw",
-    "prepare",
-    "integrate",
-}  # phases that have a text of their own where texts are cut, to be built beside the others
+# phases that have a text of their own where texts are cut, to be built beside the others
+APART = {"draw", "prepare", "integrate"}
 
 
 class PartText:
     """Writes what one part of a likelihood adds to whole fits."""
 
-    def __init__(self, shape: FitShape, number: int, d: Dialect) -> None:
-        self.shape, self.number, self.d = shape, number, d
-        self.part = part = shape.parts[number]
+    def __init__(self, shape: FitShape, number: int, part: PartShape, d: Dialect) -> None:
+        self.shape, self.number, self.part, self.d = shape, number, part, d
         self.deriving = KernelSource(part.derive, shape.group, d, f"d{number}_") if part.derive else None
         self.sampling: KernelSource | None = None
         if part.sampler:
@@ -48,8 +57,10 @@ class PartText:
                 part.sampler.kernel, shape.group, d, f"t{number}_",
                 numbers=len(part.sampler.numbers), suffix=f"_{number}", rows=True,
             )  # fmt: skip
-        self.sums = SumText(shape, number, part.sums, self.load, d)
-        self.scores = SumText(shape, number, part.scores, self.load, d, ends=True) if part.scores else None
+        self.sums = SumText(shape, number, part, part.sums, self.load, d)
+        self.scores = (
+            SumText(shape, number, part, part.scores, self.load, d, ends=True) if part.scores else None
+        )
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -64,20 +75,35 @@ class PartText:
         return [kernel for text in self.texts for kernel in text.kernels]
 
     @property
+    def step_phases(self) -> list[Phase]:
+        """The phases of sums at the trial point."""
+        return self.sums.phases
+
+    def add_arguments(self) -> list[str]:
+        return self.sums.add_arguments()
+
+    def add_lines(self) -> list[str]:
+        return self.sums.add_lines()
+
+    @property
     def texts(self) -> list[SumText]:
         """Sums of each step, and those at the end."""
         return [self.sums] if self.scores is None else [self.sums, self.scores]
 
     # drawing
 
+    def places(self, begin: str) -> dict[str, str]:
+        """Return where each column of event k is, of those that begin somewhere."""
+        n = self.number
+        return {
+            name: f"events{n}[{begin} + {place} * room{n} + k]"
+            for place, name in enumerate(self.part.columns)
+        }
+
     @cached_property
     def load(self) -> Mapping[str, str]:
         """Return where each column of event k of a block is."""
-        n = self.number
-        return {
-            name: f"events{n}[block.begin + {place} * room{n} + k]"
-            for place, name in enumerate(self.part.columns)
-        }
+        return self.places("block.begin")
 
     def draw(self) -> Phase:
         """Draw the events or copy those there are, compute what depends on them alone, and count failures."""
@@ -85,6 +111,8 @@ class PartText:
         stores = [f"{self.load[name]} = x{k};" for k, name in enumerate(observables)]
         memory = [f"{m}double *events{n}", f"const long room{n}"]
         derive = self.deriving.table_arguments() if self.deriving else []
+        if self.part.rows is not None:
+            return self.draw_rows(memory, derive)
         if self.sampling is None:
             given = [f"{m}const double *given{n}_{k}" for k in range(len(observables))]
             taken = [
@@ -92,7 +120,7 @@ class PartText:
                 for k in range(len(observables))
             ]
             arguments = [*memory, f"{m}const long *starts{n}", *given, *derive]
-            lines = plain_loop([*taken, *stores, *self.derive_lines()])
+            lines = plain_loop([*taken, *stores, *self.derive_lines(self.load)])
         else:
             drawing, word = self.sampling.drawing, self.d.word
             report = (f"report{n} + 2 * index", f"report{n} + 2 * index + 1")
@@ -104,11 +132,28 @@ class PartText:
                 *(drawing.room() if drawing.rounds else []),
                 "const int row = rows[index];",
                 f"const {word} seed = seed{n}, toy = first_toy{n} + toys[index];",
-                *drawing.lines("block.event + k", [*stores, *self.derive_lines()], report, STREAMS_BEFORE),
+                *drawing.lines(
+                    "block.event + k", [*stores, *self.derive_lines(self.load)], report, STREAMS_BEFORE
+                ),
             ]
         return Phase(name=f"draw{n}", runs=Runs.BLOCKS, arguments=arguments, lines=lines, part=n, begins=True)
 
-    def derive_lines(self) -> list[str]:
+    def draw_rows(self, memory: Sequence[str], derive: Sequence[str]) -> Phase:
+        """Draw the rows of a table, one work item per toy, and compute what depends on them alone."""
+        n, d, part = self.number, self.d, self.part
+        places = self.places("begin")
+        loads = [f"const double x{k} = {places[name]};" for k, name in enumerate(part.observables)]
+        derived = self.derive_lines(places)
+        lines = [
+            f"const int row = rows[index], count = sizes[index * {len(self.shape.parts)} + {n}];",
+            "const long begin = (long)index * count;",
+            *draw_lines(n, d, f"events{n} + begin", f"(int)room{n}"),
+            *(["for (int k = 0; k < count; k++) {", *indented([*loads, *derived]), "}"] if derived else []),
+        ]
+        arguments = ["{m}const int *sizes", *memory, *draw_arguments(n, d), *derive]
+        return Phase(name=f"draw{n}", runs=Runs.ITEMS, arguments=arguments, lines=lines, begins=True)
+
+    def derive_lines(self, places: Mapping[str, str]) -> list[str]:
         """Compute the event-only columns of an event."""
         part = self.part
         if part.derive is None or self.deriving is None:
@@ -117,8 +162,16 @@ class PartText:
         reads = [f"const double {names.add(n, 'c')} = x{place(n)};" for n in part.derive.columns]
         lines = body_lines(part.derive.per_event, names, "double")
         pairs = zip(part.derived, part.derive.per_event.results, strict=True)
-        stores = [f"{self.load[name]} = {names.atom(a)};" for name, a in pairs]
+        stores = [f"{places[name]} = {names.atom(a)};" for name, a in pairs]
         return ["{", *indented([*reads, *lines, *stores]), "}"]
+
+
+class Added(Protocol):
+    """What is added to the sums of a fit."""
+
+    def add_arguments(self) -> list[str]: ...
+
+    def add_lines(self) -> list[str]: ...
 
 
 class FitSource:
@@ -127,7 +180,17 @@ class FitSource:
     def __init__(self, driver: Driver, shape: FitShape, dialect: Dialect) -> None:
         self.shape, self.d = shape, dialect
         self.driver = step_source(driver, StepShape(wide=shape.wide, layout=shape.layout), dialect)
-        self.parts = [PartText(shape, k, dialect) for k in range(len(shape.parts))]
+        self.parts = [
+            CountsText(shape, k, part, dialect)
+            if isinstance(part, CountsShape)
+            else PartText(shape, k, part, dialect)
+            for k, part in enumerate(shape.parts)
+        ]
+
+    @property
+    def event_parts(self) -> list[PartText]:
+        """The parts that are sums over events."""
+        return [part for part in self.parts if isinstance(part, PartText)]
 
     @cached_property
     def begin(self) -> list[Phase]:
@@ -135,7 +198,9 @@ class FitSource:
 
     @cached_property
     def draw(self) -> list[Phase]:
-        return self.shared([[part.draw()] for part in self.parts])
+        """The phases that draw what constraints measure, and the data."""
+        measures = [k for k, part in enumerate(self.shape.parts) if part.measuring is not None]
+        return [*(measure(k, self.d) for k in measures), *self.shared([[part.draw()] for part in self.parts])]
 
     def shared(self, phases: Sequence[Sequence[Phase]]) -> list[Phase]:
         """Return the phases of all parts: those of parts that are alike run the functions of the first of them."""
@@ -143,7 +208,7 @@ class FitSource:
         return [
             phase if phase is known else replace(phase, shared=known.name)
             for part, own in zip(self.shape.parts, phases, strict=True)
-            for phase, known in zip(own, first.setdefault(part.own_key, own), strict=True)
+            for phase, known in zip(own, first.setdefault(part.functions, own), strict=True)
         ]
 
     @cached_property
@@ -153,7 +218,7 @@ class FitSource:
     @cached_property
     def trial_sums(self) -> list[Phase]:
         """The phases of a step before the minimiser's."""
-        return [*self.shared([p.sums.phases for p in self.parts]), self.collect]
+        return [*self.shared([p.step_phases for p in self.parts]), self.collect]
 
     @cached_property
     def end(self) -> list[Phase]:
@@ -164,12 +229,13 @@ class FitSource:
     @cached_property
     def score_sums(self) -> list[Phase]:
         """The phases that sum squared scores, where events have weights."""
-        phases = self.shared([p.scores.phases if p.scores else [] for p in self.parts])
+        texts = [p.scores if isinstance(p, PartText) else None for p in self.parts]
+        phases = self.shared([text.phases if text else [] for text in texts])
         return [*phases, self.collect_scores] if phases else []
 
     @property
     def scores(self) -> list[SumText]:
-        return [p.scores for p in self.parts if p.scores]
+        return [p.scores for p in self.event_parts if p.scores]
 
     @property
     def all_phases(self) -> list[Phase]:
@@ -203,10 +269,10 @@ class FitSource:
             d.prologue,
             f"#define GROUP {self.shape.group}  // work items in a group",
             "typedef double real;",
-            *(line for p in self.parts if p.sampling for line in p.sampling.drawing.number_type()),
+            *(line for p in self.event_parts if p.sampling for line in p.sampling.drawing.number_type()),
             *TASK.splitlines(),
             "",
-            *(line for part in self.parts for text in part.texts for line in text.place_table()),
+            *(line for part in self.event_parts for text in part.texts for line in text.place_table()),
             *helpers(kernels),
             *self.generators(),
             *self.sum_functions(),
@@ -215,18 +281,24 @@ class FitSource:
 
     def generators(self) -> list[str]:
         """Return the functions that draw random numbers, each once."""
-        texts = [tuple(p.sampling.drawing.generator_text()) for p in self.parts if p.sampling]
-        return [line for text in dict.fromkeys(texts) for line in text]
+        texts = [tuple(p.sampling.drawing.generator_text()) for p in self.event_parts if p.sampling]
+        rows = any(part.rows is not None for part in self.shape.parts)
+        texts += [tuple(COUNTED.text(self.d))] if rows else []
+        own = rows_functions(self.d) if rows else []
+        if any(part.measuring is not None for part in self.shape.parts):
+            own = [*own, *measured_functions(self.d)]
+        return [*(line for text in dict.fromkeys(texts) for line in text), *own]
 
     def sum_functions(self) -> list[str]:
         """Return the functions that sums need, each once."""
-        kernels = [kernel for p in self.parts for kernel in p.sum_kernels]
-        most = max((sum_functions(kernel, self.d) for kernel in kernels), key=len)
-        return list(most)
+        kernels = [kernel for p in self.event_parts for kernel in p.sum_kernels]
+        most = max((sum_functions(kernel, self.d) for kernel in kernels), key=len, default=[])
+        counts = len(self.event_parts) < len(self.parts)
+        return [*most, *(counts_functions(self.d) if counts else [])]
 
     def check_functions(self) -> list[str]:
         """Return the functions that say whether integrals are accurate."""
-        if not any(p.part.sums.integrals for p in self.parts):
+        if not any(p.part.sums.integrals for p in self.event_parts):
             return []
         functions = read_program(is_unresolved, {}).functions
         return [line for f in functions for line in function_lines(f, self.d.memory, Writer())]
@@ -265,8 +337,7 @@ class FitSource:
     def collect(self) -> Phase:
         """Take what was summed at the trial point."""
         record = self.shape.layout.record
-        texts = [p.sums for p in self.parts]
-        return self.collecting("collect", texts, record.first("new_value"), record.first("bad") + 1)
+        return self.collecting("collect", self.parts, record.first("new_value"), record.first("bad") + 1)
 
     @cached_property
     def collect_scores(self) -> Phase:
@@ -275,7 +346,7 @@ class FitSource:
         phase = self.collecting("collect_scores", self.scores, place.start, place.stop)
         return replace(phase, begins=True)
 
-    def collecting(self, name: str, texts: Sequence[SumText], first: int, last: int) -> Phase:
+    def collecting(self, name: str, texts: Sequence[Added], first: int, last: int) -> Phase:
         """Add up sums of all parts in some numbers of the record, which are zero before."""
         shape = self.shape
         return Phase(

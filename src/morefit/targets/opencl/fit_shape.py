@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
+import numpy as np
+
+from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.expr import Table
+from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Body, Kernel, Line, NodeLoop
+from morefit.kernel.measured_program import MeasuredTable
+from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import TABLE
-from morefit.targets.base import Program, WholeIntegral, WholePart
+from morefit.targets.base import CountsPart, Program, WholeIntegral, WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
 from morefit.targets.opencl.sample import NUMBER
 
@@ -195,6 +201,8 @@ class PartShape:
     floating: tuple[int, ...]  # indices of the floating parameters among all
     places: tuple[int, ...]  # which parameter of the fit each of those is
     measured: tuple[int, int]  # indices of what constraints measured in each toy: from, and up to
+    rows: RowsTable | None = None  # what draws events that are the rows of a table
+    measuring: MeasuredTable | None = None  # what draws what constraints measured
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -202,19 +210,59 @@ class PartShape:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells the text of all parts from another."""
-        return (*self.own_key, self.places)
+        """What tells the text of one part from another."""
+        sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
+        scores, rows = self.scores and self.scores.key, self.rows is not None
+        own = (sampler, rows, self.derive, self.sums.key, scores, self.derived, self.floating, self.measured)
+        return (*own, self.places)
 
     @property
-    def own_key(self) -> tuple[Any, ...]:
-        """What tells the functions of one part from those of another."""
-        sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
-        scores = self.scores and self.scores.key
-        return (sampler, self.derive, self.sums.key, scores, self.derived, self.floating, self.measured)
+    def functions(self) -> tuple[Any, ...]:
+        """What tells its functions from those of another part of the same text; where its rows are depends on which part it is."""
+        *own, _ = self.key
+        return (*own, self.rows and id(self))
+
+    @property
+    def draw_key(self) -> tuple[Any, ...]:
+        """What toys that are drawn together have in common besides the text."""
+        tables = self.sampler.tables if self.sampler else ()
+        return (tuple(tables), self.rows and self.rows.key, self.measuring and self.measuring.key)
+
+    @property
+    def numbers(self) -> Array:
+        """The numbers to draw with."""
+        return self.rows.numbers if self.rows else np.array(self.sampler.numbers if self.sampler else ())
 
     @property
     def all_sums(self) -> list[SumShape]:
         return [self.sums, *([self.scores] if self.scores else [])]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountsShape:
+    """The same of a part that is a model of counts: whether these are drawn; all else are arguments."""
+
+    table: CountsTable
+    rows: RowsTable | None
+    measuring: MeasuredTable | None
+    scores: ClassVar[None] = None
+    all_sums: ClassVar[list[SumShape]] = []
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return ("counts", self.rows is not None, self.measuring is not None)
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        return (id(self),)
+
+    @property
+    def draw_key(self) -> tuple[Any, ...]:
+        return (self.table.digest, self.rows and self.rows.key, self.measuring and self.measuring.key)
+
+    @property
+    def numbers(self) -> Array:
+        return self.rows.numbers if self.rows else np.empty(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +312,7 @@ class FitShape(StepShape):
     """What the text of whole fits depends on."""
 
     group: int
-    parts: tuple[PartShape, ...]
+    parts: tuple[PartShape | CountsShape, ...]
 
     @property
     def weighted(self) -> bool:
@@ -281,11 +329,16 @@ def record_line(shape: StepShape, d: Dialect) -> str:
     return f"{d.memory}double *fit = {shape.record};"
 
 
-def shape_of(part: WholePart) -> PartShape:
+def shape_of(part: WholePart | CountsPart) -> PartShape | CountsShape:
     """Return what the text of a part depends on."""
-    scores = part.scores
+    if isinstance(part, CountsPart):
+        return CountsShape(table=part.table, rows=part.sampler, measuring=part.measuring)
+    scores, sampler = part.scores, part.sampler
+    rows = sampler if isinstance(sampler, RowsTable) else None
     return PartShape(
-        sampler=cast("LiftedProgram", part.sampler).lifted if part.sampler else None,
+        sampler=None if sampler is None or rows else cast("LiftedProgram", sampler).lifted,
+        rows=rows,
+        measuring=part.measuring,
         derive=part.derive.kernel if part.derive else None,
         sums=SumShape.of(part.sums, part.sums.kernel.columns, part.integrals),
         scores=SumShape.of(scores.program, scores.columns, scores.integrals) if scores else None,

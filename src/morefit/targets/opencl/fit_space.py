@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.rows_layout import RowsTable
 from morefit.targets.ahead import compile_ahead
-from morefit.targets.base import Buffer, PartBatch, ToyBatch, WholeFit, WholePart, show_source
+from morefit.targets.base import Buffer, CountsPart, PartBatch, ToyBatch, WholeFit, WholePart, show_source
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
-from morefit.targets.opencl.fit_driver import FitSource
+from morefit.targets.opencl.fit_driver import FitSource, PartText
 from morefit.targets.opencl.fit_shape import TILE, Phase, Runs
 from morefit.targets.opencl.fit_steps import StepSource
 from morefit.targets.opencl.fit_sums import SumText
@@ -32,6 +34,7 @@ class JoinedPart:
 
     parameters: Array  # (K, parameters)
     numbers: Array  # (K, numbers) to draw with
+    measured_numbers: Array  # (K, numbers) to draw what constraints measure with
     seed: int
     measured: Array  # (toys, values), empty where constraints do not fluctuate
     events: tuple[Buffer, ...] = ()
@@ -50,8 +53,13 @@ class JoinedToys:
     parts: tuple[JoinedPart, ...]
 
     @classmethod
-    def of(cls, batches: Sequence[ToyBatch], numbers: Sequence[Sequence[Array]]) -> JoinedToys:
-        """Join batches whose parts are drawn with these numbers."""
+    def of(
+        cls,
+        batches: Sequence[ToyBatch],
+        numbers: Sequence[Sequence[Array]],
+        measured_numbers: Sequence[Sequence[Array]],
+    ) -> JoinedToys:
+        """Join batches whose parts are drawn with these numbers, and what they measure with those."""
         lengths, first = [len(toys) for toys in batches], batches[0].first
         numbered = [toys.first - first + toys.own_offsets for toys in batches]
         return cls(
@@ -61,7 +69,11 @@ class JoinedToys:
             rows=np.repeat(np.arange(len(batches), dtype=np.int32), lengths),
             records=np.array([toys.record for toys in batches]),
             parts=tuple(
-                join_part([toys.parts[k] for toys in batches], [own[k] for own in numbers])
+                join_part(
+                    [toys.parts[k] for toys in batches],
+                    [own[k] for own in numbers],
+                    [own[k] for own in measured_numbers],
+                )
                 for k in range(len(batches[0].parts))
             ),
         )
@@ -70,11 +82,14 @@ class JoinedToys:
         return len(self.sizes)
 
 
-def join_part(batches: Sequence[PartBatch], numbers: Sequence[Array]) -> JoinedPart:
+def join_part(
+    batches: Sequence[PartBatch], numbers: Sequence[Array], measured_numbers: Sequence[Array]
+) -> JoinedPart:
     measured = [batch.measured for batch in batches if batch.measured is not None]
     return JoinedPart(
         parameters=np.array([batch.parameters for batch in batches]),
         numbers=np.array(numbers),
+        measured_numbers=np.array(measured_numbers),
         seed=batches[0].seed,
         measured=np.concatenate(measured) if measured else np.empty((0, 0)),
         events=batches[0].events,
@@ -105,8 +120,13 @@ FIRST_STEPS, MORE_STEPS = 3, 1  # of many toys, before a look
 QUICK_FIRST_STEPS, QUICK_STEPS = 8, 4  # of fewer
 
 
-def columns_of(part: WholePart) -> int:
-    return len(part.observables) + len(part.derived)
+def columns_of(part: WholePart | CountsPart) -> int:
+    return 1 if isinstance(part, CountsPart) else len(part.observables) + len(part.derived)
+
+
+def counts_room(table: CountsTable) -> int:
+    """Return how many numbers a toy of a model of counts needs."""
+    return table.point_size + table.work_size + table.outputs
 
 
 @dataclass(eq=False)
@@ -155,7 +175,7 @@ class FitSpace:
             "all_toys": np.int32(self.count),
             "counts": device.allocate(4 * (1 + len(job.parts))),
         }
-        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.event_parts)]
+        self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.parts)]
         self.add_lists()
         self.sent: dict[
             str, np.ndarray[Any, Any]
@@ -171,10 +191,12 @@ class FitSpace:
         """Return whether other toys have the same kernels and sizes."""
         return source is self.source and width == self.width and np.array_equal(sizes, self.sizes)
 
-    def add_part(self, k: int, part: WholePart, counts: Integers) -> Blocks:
+    def add_part(self, k: int, part: WholePart | CountsPart, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
-        device, room = self.device, int(counts.sum())
-        multiple = 1 if part.sampler is None else block_multiple(part.sampler.kernel, self.group)
+        device, room, sampler = self.device, int(counts.sum()), part.sampler
+        multiple = 1
+        if sampler is not None and not isinstance(sampler, RowsTable):
+            multiple = block_multiple(sampler.kernel, self.group)
         cut = Blocks.cut(np.ascontiguousarray(counts), self.group, multiple)
         self.own |= {
             f"events{k}": device.allocate(8 * columns_of(part) * room),
@@ -182,8 +204,15 @@ class FitSpace:
             f"report{k}": device.zeros(8 * self.count),
             f"first_block{k}": device.send(cut.first.astype(np.int32)),
         }
-        for text in self.source.parts[k].texts:
-            self.add_sums(text, cut)
+        text = self.source.parts[k]
+        if part.measuring is not None:
+            self.own[f"measured{k}"] = device.allocate(8 * self.count * part.fluctuating)
+        if isinstance(part, CountsPart):
+            own, tiles = part.table, -(-self.count // TILE) * TILE
+            sizes = {"point": own.point_size, "work": own.work_size, "output": own.outputs}
+            self.own |= {f"{name}s{k}": device.allocate(8 * tiles * size) for name, size in sizes.items()}
+        for sums in text.texts if isinstance(text, PartText) else ():
+            self.add_sums(sums, cut)
         return cut
 
     def add_sums(self, text: SumText, cut: Blocks) -> None:
@@ -252,7 +281,10 @@ class FitSpace:
         for k, part in enumerate(toys.parts):
             values |= {f"seed{k}": np.uint64(part.seed), f"first_toy{k}": np.uint64(toys.first)}
             self.send(f"parameters{k}", part.parameters)
-            self.send(f"measured{k}", part.measured[place] if part.measured.size else part.measured)
+            if self.source.shape.parts[k].measuring is None:
+                self.send(f"measured{k}", part.measured[place] if part.measured.size else part.measured)
+            else:
+                self.send(f"measure_numbers{k}", part.measured_numbers)
             self.send(f"numbers_{k}", part.numbers)
             if part.starts is not None:
                 self.send(f"starts{k}", np.ascontiguousarray(part.starts[place], np.int64))

@@ -8,7 +8,17 @@ from functools import cached_property
 from morefit.kernel.ir import Kernel
 from morefit.targets.opencl.combine import Combine
 from morefit.targets.opencl.dialect import Dialect, indented, number_text
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, TILE, FitShape, Phase, Runs, SumShape, record_line
+from morefit.targets.opencl.fit_shape import (
+    RECORDS,
+    ROWS,
+    TILE,
+    FitShape,
+    PartShape,
+    Phase,
+    Runs,
+    SumShape,
+    record_line,
+)
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.source import KernelSource
@@ -22,6 +32,7 @@ class SumText:
         self,
         shape: FitShape,
         number: int,
+        part: PartShape,
         own: SumShape,
         load: Mapping[str, str],
         d: Dialect,
@@ -29,7 +40,7 @@ class SumText:
         ends: bool = False,
     ) -> None:
         self.shape, self.number, self.own, self.load, self.d, self.ends = shape, number, own, load, d, ends
-        self.part = shape.parts[number]
+        self.part = part
         self.label = f"{number}{'_scores' * ends}"
         self.kernel = own.kernel
         self.pairs = PairSum(own.kernel.pairs, shape.group, d) if own.kernel.pairs else None

@@ -28,7 +28,7 @@ from morefit.targets.opencl.dialect import OPENCL, Dialect, indented, number_tex
 
 TYPES = {Kind.FLOAT: "double", Kind.INT: "int", Kind.BOOL: "int"}
 CALLS = {
-    "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "isfinite": "isfinite({0})",
+    "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "floor": "floor({0})", "isfinite": "isfinite({0})",
     "float": "(double)({0})", "int": "(int)({0})",
 }  # fmt: skip
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
@@ -105,11 +105,15 @@ class Writer:
             first = value.first * self.pitch
             return f"({value.record} + {first})" if value.kind is Kind.VECTOR else f"{value.record}[{first}]"
         if isinstance(value, Element):
-            index = self.text(value.index)
-            return f"{self.text(value.array)}[{index if self.pitch == 1 else f'{index} * {self.pitch}'}]"
+            index, pitch = self.text(value.index), self.pitch_of(value.array)
+            return f"{self.text(value.array)}[{index if pitch == 1 else f'{index} * {pitch}'}]"
         if isinstance(value, Call):
             return f"{PREFIX}{value.function}({', '.join(self.text(a) for a in value.args)})"
         return operation(value.op, value.kind, [self.text(a) for a in value.args])
+
+    def pitch_of(self, array: Value) -> int:
+        """Return how far the numbers of an array are apart."""
+        return self.pitch
 
     def bare(self, condition: Value) -> str:
         """Write a condition that has brackets around it already."""
@@ -142,6 +146,17 @@ class GroupWriter(Writer):
             f"for ({name} = {begin} + {self.dialect.item}; {name} < {end}; {name} += {self.dialect.items}) {{"
         )
         return [wait, "#pragma unroll 1", head, *indented(turn.lines(s.body)), "}", wait]
+
+
+@dataclass(frozen=True)
+class TileWriter(Writer):
+    """Writes what one work item runs, whose numbers lie among those of others; whole numbers and ``shared`` arrays are read by all."""
+
+    shared: frozenset[str] = frozenset()
+
+    def pitch_of(self, array: Value) -> int:
+        own = isinstance(array, Name) and array.kind is Kind.VECTOR and array.name not in self.shared
+        return self.pitch if own else 1
 
 
 def operation(op: str, kind: Kind, args: Sequence[str]) -> str:

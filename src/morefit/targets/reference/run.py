@@ -55,6 +55,7 @@ class Reference:
     label: ClassVar[str] = name
     tiles_from: ClassVar[int] = TILES_FROM
     toys_together: ClassVar[int] = 1
+    draws_measured: ClassVar[bool] = False
     scales_sums: ClassVar[bool] = True
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
