@@ -13,8 +13,9 @@ from morefit.targets.cpu.fit_driver import copy_text
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.opencl.run import OpenCL
 from morefit.toys.arguments import template_of
-from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.batch import GOAL
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.stored import StoredToys
 from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
 
 BACKENDS = {

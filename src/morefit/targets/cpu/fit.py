@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_char
-from typing import Protocol, cast
 
 import numpy as np
 
@@ -12,32 +10,22 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING, aligned
-from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
+from morefit.targets.base import (
+    CountsPart,
+    PartBatch,
+    Program,
+    ToyBatch,
+    WholeFit,
+    WholeIntegral,
+    WholePart,
+)
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, Code, Target, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
+from morefit.targets.cpu.columns import ScatteredColumn
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
+from morefit.targets.cpu.memory import Memory, address, native
 from morefit.targets.cpu.threads import WORKERS
-
-
-class Native(Protocol):
-    """A program with machine code."""
-
-    @property
-    def code(self) -> Code: ...
-
-    @property
-    def target(self) -> Target: ...
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def words(self) -> int: ...
-
-
-def native(program: Program) -> Native:
-    return cast(Native, program)
 
 
 def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int, threads: int) -> Array:
@@ -61,46 +49,6 @@ def take_contexts(job: WholeFit, threads: int, max_events: Integers) -> list[Con
         if isinstance(context, Context) and (context.max_events >= max_events).all():
             contexts.append(context)
     return contexts + [Context(job, max_events) for _ in range(threads - len(contexts))]
-
-
-class Memory:
-    """Arrays that compiled code reads and writes: they live as long as this."""
-
-    def __init__(self) -> None:
-        self.arrays: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
-
-    def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-        """Keep an array; return its address."""
-        self.arrays.append(array)
-        return int(array.ctypes.data)
-
-    def room(self, count: int) -> Array:
-        array = aligned(count)
-        array[:] = 1.0  # what is read past the end must do no harm
-        self.arrays.append(array)
-        return array
-
-    def words(self, numbers: Sequence[int]) -> Integers:
-        array = np.array(numbers, np.int64)
-        self.arrays.append(array)
-        return array
-
-    def table(
-        self, program: Program, columns: Sequence[Array], lanes: int, known: Mapping[str, int]
-    ) -> Integers:
-        """Write the table of one kernel, and compute what it needs once."""
-        kernel = program.kernel
-        tables = [t.array for t in kernel.tables]
-        pairs = self.words([w for array in (*columns, *tables) for w in (self.own(array), 0)])
-        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
-        words = {
-            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
-            "starts": address(self.words([0])), **known,
-        }  # fmt: skip
-        table = self.words([words.get(name, 0) for name in ARGUMENTS])
-        if not kernel.parameters:
-            native(program).code.functions["prepare"](address(table))
-        return table
 
 
 @dataclass(eq=False)
@@ -276,8 +224,7 @@ class PartContext:
             self.draw_args[SEED] = signed(own.seed)
             self.draw_args[FIRST_TOY] = toys.first
         elif own.starts is not None:
-            self.stored[::2] = [address(buffer.values) for buffer in own.events]
-            self.draw_args[STARTS] = address(own.starts)
+            self.stored[:] = stored_words(own)
 
     def clean(self, smallest: int) -> None:
         """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""
@@ -322,8 +269,21 @@ class CountsContext:
         assert own.starts is not None
         set_toys(self.words, toys, k)
         self.point[: self.part.parameters] = own.parameters
-        self.stored[0] = address(own.events[0].values)
-        self.draw_args[STARTS] = address(own.starts)
+        self.stored[:] = stored_words(own)
+
+
+def stored_words(part: PartBatch) -> list[int]:
+    """Return where each column of stored events begins, and where it says from which number on those of each toy are."""
+    assert part.starts is not None
+    return [
+        word
+        for column in part.events
+        for word in (
+            (0, address(column.pieces.places))
+            if isinstance(column, ScatteredColumn)
+            else (address(column.values), address(part.starts))
+        )
+    ]
 
 
 def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
@@ -333,12 +293,6 @@ def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
     words[stages.SIZES_STEP] = toys.sizes.shape[1]
     words[stages.MEASURED] = 0 if measured is None else address(measured)
     words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
-
-
-def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    if array.flags.carray and array.size:  # several times as fast
-        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
 
 
 def function(program: Program, name: str) -> int:

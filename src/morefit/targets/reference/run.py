@@ -19,7 +19,7 @@ from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn, Pieces, ToyBatch, WholeFit
 
 
 def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
@@ -56,6 +56,7 @@ class Reference:
     tiles_from: ClassVar[int] = TILES_FROM
     toys_together: ClassVar[int] = 1
     scales_sums: ClassVar[bool] = True
+    sent_together: ClassVar[int | None] = None
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
@@ -84,6 +85,9 @@ class Reference:
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> HostColumn:
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
             return HostColumn(np.array(column, precision.kind).astype(np.float64))
+
+    def upload_pieces(self, pieces: Pieces) -> HostColumn:
+        return HostColumn(pieces.joined())
 
 
 @dataclass(frozen=True, eq=False)

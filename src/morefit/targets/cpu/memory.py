@@ -1,0 +1,80 @@
+"""Memory that compiled code of whole fits reads and writes, with the tables of kernels that say where all is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ctypes import addressof, c_char
+from typing import Protocol, cast
+
+import numpy as np
+
+from morefit.arrays import Array, Integers
+from morefit.resources import aligned
+from morefit.targets.base import Program
+from morefit.targets.cpu.abi import ARGUMENTS, Code, Target
+
+
+class Native(Protocol):
+    """A program with machine code."""
+
+    @property
+    def code(self) -> Code: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def words(self) -> int: ...
+
+
+def native(program: Program) -> Native:
+    return cast(Native, program)
+
+
+class Memory:
+    """Arrays that compiled code reads and writes: they live as long as this."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = []
+
+    def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+        """Keep an array; return its address."""
+        self.arrays.append(array)
+        return int(array.ctypes.data)
+
+    def room(self, count: int) -> Array:
+        array = aligned(count)
+        array[:] = 1.0  # what is read past the end must do no harm
+        self.arrays.append(array)
+        return array
+
+    def words(self, numbers: Sequence[int]) -> Integers:
+        array = np.array(numbers, np.int64)
+        self.arrays.append(array)
+        return array
+
+    def table(
+        self, program: Program, columns: Sequence[Array], lanes: int, known: Mapping[str, int]
+    ) -> Integers:
+        """Write the table of one kernel, and compute what it needs once."""
+        kernel = program.kernel
+        tables = [t.array for t in kernel.tables]
+        pairs = self.words([w for array in (*columns, *tables) for w in (self.own(array), 0)])
+        scalars = self.room(max(len(kernel.per_call.results), 1) * lanes)
+        words = {
+            "scalars": address(scalars), "padded": lanes, "sets": 1, "columns": address(pairs),
+            "starts": address(self.words([0])), **known,
+        }  # fmt: skip
+        table = self.words([words.get(name, 0) for name in ARGUMENTS])
+        if not kernel.parameters:
+            native(program).code.functions["prepare"](address(table))
+        return table
+
+
+def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+    if array.flags.carray and array.size:  # several times as fast
+        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
+    return int(array.ctypes.data)
