@@ -169,7 +169,7 @@ def cuts_to_send(ensemble: Ensemble, parts: Sequence[StoredPart]) -> list[slice]
     if limit is None or size <= limit:
         return [slice(0, count)]
     pieces = -(-size // limit)
-    stops = np.searchsorted(np.cumsum(each), np.arange(1, pieces) * size / pieces)
+    stops = 1 + np.searchsorted(np.cumsum(each), np.arange(1, pieces) * (size / pieces))
     edges = np.unique([0, *stops.tolist(), count]).tolist()
     return [slice(first, last) for first, last in pairwise(edges)]
 

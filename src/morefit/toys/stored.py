@@ -123,7 +123,7 @@ class StoredToys(Toys):
     def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:
         """Concatenate single toys where the backend can read them."""
         datasets = [toy.datasets(0) for toy in toys]
-        return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
+        return cls.of_datasets(ensemble, datasets, np.array([toy.numbers[0] for toy in toys], np.int64))
 
     @classmethod
     def of_datasets(
