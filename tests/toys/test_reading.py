@@ -59,10 +59,34 @@ def test_weights_of_all_or_some_datasets_are_those_of_each(some, monkeypatch):
         for k, (row, weights) in enumerate(zip(MASSES, WEIGHTS, strict=True))
     ]
     expected = one_by_one(mass_model(), data, monkeypatch)
+    monkeypatch.setattr(reading, "read_each", None)
     assert bits(mf.fit_many(mass_model(), data, backend=ONE)) == bits(expected)
-    if len(some) == len(data):
-        table = mf.Dataset({"m": MASSES.ravel()}, weights=WEIGHTS.ravel())
-        assert bits(mf.fit_many(mass_model(), table, sizes=400, backend=ONE)) == bits(expected)
+
+
+TABLE = {"m": MASSES.ravel(), "w": WEIGHTS.ravel()}
+WEIGHTED = {
+    "names": ([{"m": m, "w": w} for m, w in zip(MASSES, WEIGHTS, strict=True)], {"weights": "w"}),
+    "names in datasets": ([mf.Dataset({"m": m, "w": w}) for m, w in zip(MASSES, WEIGHTS, strict=True)], {"weights": "w"}),
+    "arrays": (list(MASSES), {"weights": list(WEIGHTS)}),
+    "arrays for datasets": ([mf.Dataset({"m": m}) for m in MASSES], {"weights": WEIGHTS}),
+    "a table": (MASSES, {"weights": WEIGHTS}),
+    "a dataset": (mf.Dataset(TABLE, weights="w"), {"sizes": 400}),
+    "a column": (TABLE, {"sizes": 400, "weights": "w"}),
+    "an array": (TABLE, {"sizes": 400, "weights": WEIGHTS.ravel()}),
+    "lists": ([{"m": m.tolist()} for m in MASSES], {"weights": WEIGHTS.tolist()}),
+    "a formula": ([{"m": m, "w": w} for m, w in zip(MASSES, WEIGHTS, strict=True)], {"weights": mf.Observable("w", 0, 2)}),
+    "a formula of a table": (TABLE, {"sizes": 400, "weights": mf.Observable("w", 0, 2)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", WEIGHTED)
+def test_the_form_of_weights_makes_no_difference(form, monkeypatch):
+    data, options = WEIGHTED[form]
+    pairs = zip(MASSES, WEIGHTS, strict=True)
+    expected = one_by_one(mass_model(), [mf.Dataset({"m": m}, weights=w) for m, w in pairs], monkeypatch)
+    if "formula" not in form and form != "lists":
+        monkeypatch.setattr(reading, "read_each", None)
+    assert bits(mf.fit_many(mass_model(), data, backend=ONE, **options)) == bits(expected)
 
 
 def test_several_observables_are_a_table_or_columns_of_each(monkeypatch):
@@ -106,6 +130,12 @@ def wrong(number, row=3):
         ({"m": MASSES.ravel()}, {"sizes": [2401, -1]}, "sizes must be at least 0, got -1"),
         ({"m": MASSES.ravel()}, {"sizes": [2400, 0]}, "dataset: has no events; there is nothing to fit"),
         ({"m": []}, {"sizes": []}, "needs at least one dataset, got none"),
+        (MASSES, {"weights": WEIGHTS[:2]}, "or an array for each of the 6 datasets, got 2"),
+        (MASSES, {"weights": 2.0}, "or an array for each of the 6 datasets, got one of type float"),
+        (MASSES, {"weights": np.full((6, 400), np.nan)}, "weights: 400 of 400 weights are not finite"),
+        (TABLE, {"sizes": 400, "weights": np.full(2400, np.inf)}, "weights: 2400 of 2400 weights are not finite"),
+        (TABLE, {"sizes": 400, "weights": "v"}, "weights: no column 'v'"),
+        (list(MASSES), {"weights": list(WEIGHTS[:, :9])}, "weights: length must be 400 as for 'm', got 9"),
         (mf.Dataset({"m": MASSES[0]}, weights=np.r_[-np.ones(200), np.ones(200)]), {"sizes": 200}, "their sum must be positive, got -200"),
     ],
 )  # fmt: skip
@@ -114,12 +144,17 @@ def test_errors_are_those_of_the_first_dataset_that_is_wrong(data, options, mess
         mf.fit_many(mass_model(), data, backend=ONE, **options)
 
 
-def test_sizes_are_refused_for_bins_and_several_parts():
+def test_sizes_and_weights_are_refused_for_bins_and_several_parts():
     both = Likelihood(mass_model(), {"m": []}) + Likelihood(mass_model(), {"m": []})
     with pytest.raises(
         mf.DataError, match="sizes cut the events of one model; for bins, and for several parts, give a list"
     ):
         mf.fit_many(both, {"m": MASSES[0]}, sizes=100)
+    with pytest.raises(mf.DataError, match="weights are those of events of one model"):
+        mf.fit_many(both, [[MASSES[0], MASSES[1]]], weights=[WEIGHTS[0]])
+    formula = Likelihood(mass_model(), {"m": [5.1], "w": [1.0]}, weights=mf.Observable("w", 0, 2))
+    with pytest.raises(mf.OptionError, match="a likelihood has its weights already; leave weights out"):
+        mf.fit_many(formula, MASSES, weights=WEIGHTS)
 
 
 def test_arrays_of_users_stay_theirs():

@@ -20,30 +20,42 @@ class PlainColumns:
     checked: bool  # whether all events are known to be in the ranges of the observables
 
 
-def plain_columns(sources: Sequence[Any], observables: tuple[Observable, ...]) -> PlainColumns | None:
-    """Return the columns of sources that are all mappings, datasets or arrays of one observable; None for any others."""
+def plain_columns(
+    sources: Sequence[Any], observables: tuple[Observable, ...], weights: str | Sequence[Any] | None = None
+) -> PlainColumns | None:
+    """Return the columns of sources that are all mappings, datasets or arrays of one observable; None for any others.
+
+    Weights are those of datasets, the column of a name, or what is there for each source.
+    """
     kinds, names = set(map(type, sources)), [o.name for o in observables]
     try:
-        if kinds == {dict}:
-            return PlainColumns([[source[name] for source in sources] for name in names], [], False)
         if kinds == {Dataset}:
-            return columns_of_datasets(sources, observables)
+            return columns_of_datasets(sources, observables, weights)
+        if isinstance(weights, str):
+            weights = [source[weights] for source in sources] if kinds == {dict} else None
+        own = [] if weights is None else list(weights)
+        if kinds == {dict}:
+            return PlainColumns([[source[name] for source in sources] for name in names], own, False)
     except KeyError:  # a column is missing, which the reader of one source explains
         return None
-    return PlainColumns([list(sources)], [], False) if len(names) == 1 else None
+    return PlainColumns([list(sources)], own, False) if len(names) == 1 else None
 
 
 def columns_of_datasets(
-    datasets: Sequence[Dataset], observables: tuple[Observable, ...]
+    datasets: Sequence[Dataset], observables: tuple[Observable, ...], weights: str | Sequence[Any] | None
 ) -> PlainColumns | None:
     """Return the columns of datasets, unless one of them has labels."""
     if any(data._labels for data in datasets):
         return None
     columns = [[data._columns[o.name] for data in datasets] for o in observables]
-    weights = [data._weights for data in datasets]
+    own: list[Any] = [data._weights for data in datasets]
+    if isinstance(weights, str):
+        own = [data._columns[weights] for data in datasets]
+    elif weights is not None:
+        own = [known if one is None else one for one, known in zip(weights, own, strict=True)]
     checked = all(
         data._checked is observables
         or (len(data._checked) == len(observables) and all(map(is_, data._checked, observables)))
         for data in datasets
     )
-    return PlainColumns(columns, weights if any(w is not None for w in weights) else [], checked)
+    return PlainColumns(columns, own if any(one is not None for one in own) else [], checked)

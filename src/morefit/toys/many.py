@@ -16,6 +16,7 @@ from morefit.arrays import Array
 from morefit.data.dataset import Dataset
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
+from morefit.expr import Quantity
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.sums import check_constrained
@@ -43,6 +44,7 @@ def fit_many(
     datasets: Iterable[Any],
     *,
     sizes: int | Sequence[int] | None = None,
+    weights: Any = None,
     constraints: Sequence[Any] | Any = (),
     ranges: Ranges | None = None,
     yields_in: YieldsIn = "full",
@@ -53,7 +55,9 @@ def fit_many(
 
     Arrays of doubles are read where they are: columns by name, arrays of shape (events,), all of them together as
     (datasets, events) or (datasets, events, observables), and those of ``mf.Dataset``. One table has the events of all datasets, one
-    after the other, if ``sizes`` are the numbers of events of each; one number stands for all of them.
+    after the other, if ``sizes`` are the numbers of events of each; one number stands for all of them. Weights are those of the
+    datasets, or ``weights``: the name of a column, a formula of observables, or an array for each dataset, of a table for all events.
+
     For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Counts of bins are histograms
     or arrays, those of a HistFactory model also arrays by channel; points are arrays of y. Constraints keep what they measured. Errors are
     those of ``fit``, and so are ``ranges`` and ``yields_in``: from the sandwich for datasets with weights, else from the inverse Hessian. ``start`` are values by name.
@@ -71,11 +75,14 @@ def fit_many(
         constraints, ranges, yields_in = (), None, "full"
     if isinstance(model, Term) and model.weighted:  # its own events play no role
         model = model.with_parts([part.without_events() for part in model.parts])
-    template = template_of("fit_many", model, constraints, ranges=ranges, yields_in=yields_in, weighted=True)
+    formula, own = (weights, None) if isinstance(weights, Quantity) else (None, weights)
+    template = template_of(
+        "fit_many", model, constraints, ranges=ranges, yields_in=yields_in, weights=formula, weighted=True
+    )
     check_constrained(template.parts)
     if isinstance(model, Simultaneous) and sizes is None:
         each = [[own for own, _ in model.split(data).values()] for data in each]
-    many = read_many(template, each) if sizes is None else read_table(template, datasets, sizes)
+    many = read_many(template, each, own) if sizes is None else read_table(template, datasets, sizes, own)
     # weights are columns of these
     template = template.with_parts([part.without_formula() for part in template.parts])
     place = choose_backend(backend, int(many.sizes.sum()))

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.data.dataset import Dataset
+from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.plain import PlainColumns, plain_columns
 from morefit.dataclass import dataclass
-from morefit.errors import DataError
+from morefit.errors import DataError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.minimise.problem import check_data
 from morefit.model.counts import counted_in
 from morefit.targets.cpu.pieces import Pieces
-from morefit.toys.stored import StoredPart
+from morefit.toys.stored import StoredPart, completed
 from morefit.validate import whole_number
 
 MAX_DOUBLE = sys.float_info.max
@@ -47,13 +47,42 @@ class ManyDatasets:
         return tuple(part.dataset(number) for part in self.parts)
 
 
-def read_many(template: Term, each: Sequence[Any] | Array) -> ManyDatasets:
-    """Read and check datasets; an error is that of the first that is wrong."""
-    return read_plain(template, each) or read_each(template, each)
+def read_many(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets:
+    """Read and check datasets, with weights of theirs, of a column, or one array for each; an error is that of the first that is wrong."""
+    check_weights(template, weights, len(each))
+    return read_plain(template, each, weights) or read_each(template, each, weights)
 
 
-def read_each(template: Term, each: Sequence[Any] | Array) -> ManyDatasets:
+def check_weights(template: Term, weights: Any, count: int) -> None:
+    """Refuse weights that are not one array for each of some datasets of one model, or the name of a column."""
+    if weights is None:
+        return
+    if template.parts[0].weight is not None:
+        raise OptionError("fit_many: a likelihood has its weights already; leave weights out")
+    check_events("weights are those of events", template)
+    several = isinstance(weights, Sequence) or (isinstance(weights, np.ndarray) and weights.ndim > 0)
+    if not isinstance(weights, str) and not (several and len(weights) == count):
+        got = f"{len(weights)}" if several else f"one of type {type(weights).__name__}"
+        raise DataError(
+            f"fit_many: weights must be the name of a column, a formula of observables, or an array for each of the {count}"
+            f" datasets, got {got}"
+        )
+
+
+def check_events(rule: str, template: Term) -> None:
+    """Refuse a likelihood that is not one of events of one model."""
+    if len(template.parts) > 1 or type(template.parts[0]).read is not Likelihood.read:
+        raise DataError(
+            f"fit_many: {rule} of one model; for bins, and for several parts, give a list of datasets"
+        )
+
+
+def read_each(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets:
     """Read and check datasets one by one."""
+    if weights is not None:
+        observables = template.parts[0].model.observables
+        own = [weights] * len(each) if isinstance(weights, str) else weights
+        each = [dataset_of(data, observables, one) for data, one in zip(each, own, strict=True)]
     checked = [datasets_of(template, data) for data in each]
     plain = template.with_parts([part.without_formula() for part in template.parts])
     for data in checked:
@@ -90,29 +119,30 @@ def is_alone(template: Term) -> bool:
     return not any(part.constraints for part in template.parts)
 
 
-def read_table(template: Term, table: Any, sizes: Any) -> ManyDatasets:
+def read_table(template: Term, table: Any, sizes: Any, weights: Any = None) -> ManyDatasets:
     """Read a table that has the events of all datasets, one after the other, and check them."""
-    (part, *others), names = template.parts, [o.name for o in template.parts[0].model.observables]
-    if others or type(part).read is not Likelihood.read:
-        raise DataError(
-            "fit_many: sizes cut the events of one model; for bins, and for several parts, give a list of datasets"
-        )
-    plain = takes_plain(part)
-    whole = plain_part(part, [table]) if plain else None
+    check_events("sizes cut the events", template)
+    check_weights(template, weights if weights is None or isinstance(weights, str) else [weights], 1)
+    (part,) = template.parts
+    observables, plain = part.model.observables, takes_plain(part)
+    own = weights if weights is None or isinstance(weights, str) else [weights]
+    whole = plain_part(part, [table], own) if plain else None
     if whole is None:  # also to explain what is wrong
-        data = part.read(table) if plain else with_all_columns(part, table)
-        whole = StoredPart.of_datasets(names if plain else data.names, [data])
+        data = dataset_of(table, observables, weights) if plain else with_all_columns(part, table, weights)
+        whole = StoredPart.of_datasets(data.names, [data])
     counts = numbers_of_events(sizes, int(whole.sizes[0]))
     stored = whole.cut(counts)
     many = checked_parts(template, [stored]) if plain else None
+    if many is None and plain:
+        dataset_of(table, observables, weights)  # which explains weights that are no numbers
     return many or read_each(template, [stored.dataset(k) for k in range(len(stored))])
 
 
-def with_all_columns(part: Likelihood, table: Any) -> Dataset:
-    """Return a table as a dataset, with columns that only its weights or its ranges may need."""
-    if isinstance(table, Dataset):
+def with_all_columns(part: Likelihood, table: Any, weights: Any) -> Dataset:
+    """Return a table as a dataset, with columns that only a formula of its weights may need."""
+    if isinstance(table, Dataset) and weights is None:
         return table
-    return Dataset(table, part.model.observables if isinstance(table, np.ndarray) else None)
+    return Dataset(table, part.model.observables if isinstance(table, np.ndarray) else None, weights=weights)
 
 
 def numbers_of_events(sizes: Any, events: int) -> Integers:
@@ -140,7 +170,7 @@ def numbers_of_events(sizes: Any, events: int) -> Integers:
 # ------------------------------------------------------------------------------------ plain arrays
 
 
-def read_plain(template: Term, each: Sequence[Any] | Array) -> ManyDatasets | None:
+def read_plain(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets | None:
     """Read datasets that are plain arrays, in compiled code; None for others, and where something is or may be wrong."""
     if not all(map(takes_plain, template.parts)):
         return None
@@ -153,7 +183,7 @@ def read_plain(template: Term, each: Sequence[Any] | Array) -> ManyDatasets | No
         rows = list(map(list, zip(*by_parts, strict=True)))
     parts = []
     for part, own in zip(template.parts, rows, strict=True):
-        stored = plain_part(part, own)
+        stored = plain_part(part, own, weights)
         if stored is None:
             return None
         parts.append(stored)
@@ -166,23 +196,29 @@ def takes_plain(part: Likelihood) -> bool:
     return own and part.weight is None and not part.model.region() and not counted_in(part.model)
 
 
-def plain_part(part: Likelihood, sources: Sequence[Any] | Array) -> StoredPart | None:
-    """Return the events of sources that are plain arrays, if they are in range."""
+def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any = None) -> StoredPart | None:
+    """Return the events of sources that are plain arrays, if they are in range, with weights that are plain arrays as well."""
     observables = part.model.observables
     if isinstance(sources, np.ndarray):
-        plain, columns = PlainColumns([], [], checked=False), columns_of_table(sources, len(observables))
+        own = [] if weights is None or isinstance(weights, str) else list(weights)
+        plain = None if isinstance(weights, str) else PlainColumns([], own, checked=False)
+        columns = columns_of_table(sources, len(observables))
     else:
-        known = plain_columns(sources, observables)
-        if known is None:
-            return None
-        plain, columns = known, [Pieces.of(own) for own in known.columns]
-    found = [own for own in columns if own is not None]
-    if len(found) < len(observables) or any(not np.array_equal(own.sizes, found[0].sizes) for own in found):
+        plain = plain_columns(sources, observables, weights)
+        columns = [] if plain is None else [Pieces.of(own) for own in plain.columns]
+    if plain is None or len(columns) < len(observables):
         return None
-    ranges = zip(observables, found, strict=True)
+    weighted = np.array([own is not None for own in plain.weights] or [False] * len(sources))
+    if weighted.any() and columns[0] is not None:
+        columns.append(Pieces.of(completed(plain.weights, columns[0].sizes)))
+    found = [own for own in columns if own is not None]
+    if len(found) < len(columns) or any(not np.array_equal(own.sizes, found[0].sizes) for own in found):
+        return None
+    ranges = zip(observables, found, strict=False)
     if not (plain.checked or all(own.examine(o.low, o.high)[0].all() for o, own in ranges)):
         return None
-    return StoredPart.of([o.name for o in observables], found, plain.weights)
+    names = tuple(o.name for o in observables)
+    return StoredPart(names, tuple(found[: len(names)]), found[-1] if weighted.any() else None, weighted)
 
 
 def columns_of_table(table: Array, observables: int) -> list[Pieces | None]:

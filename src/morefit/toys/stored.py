@@ -33,23 +33,14 @@ class StoredPart:
     weighted: Flags  # which datasets have weights
 
     @classmethod
-    def of(cls, names: Sequence[str], columns: Sequence[Pieces], weights: Sequence[Any]) -> StoredPart:
-        """Take columns, and the weights of each dataset: None where there are none, or no list at all."""
-        sizes, known = columns[0].sizes, None
-        weighted = np.array([own is not None for own in weights] or np.zeros(len(sizes)), np.bool_)
-        if weighted.any():
-            ones = np.ones(int(sizes.max(initial=0)))
-            known = pieces_of([
-                ones[:size] if own is None else own for own, size in zip(weights, sizes.tolist(), strict=True)
-            ])  # fmt: skip
-        return cls(tuple(names), tuple(columns), known, weighted)
-
     @classmethod
     def of_datasets(cls, names: Sequence[str], datasets: Sequence[Dataset]) -> StoredPart:
         """Take the columns of datasets that are checked."""
         tables = [data.columns for data in datasets]
         columns = [pieces_of([table[name] for table in tables]) for name in names]
-        return cls.of(names, columns, [data.weights for data in datasets])
+        weighted = np.array([data.weighted for data in datasets], np.bool_)
+        own = completed([data.weights for data in datasets], columns[0].sizes) if weighted.any() else None
+        return cls(tuple(names), tuple(columns), None if own is None else pieces_of(own), weighted)
 
     def __len__(self) -> int:
         return len(self.weighted)
@@ -97,9 +88,14 @@ class StoredPart:
         """Return all columns; weights are the last if that is wanted."""
         if not weighted:
             return self.columns
-        ones = np.ones(int(self.sizes.max(initial=0)))
-        own = self.weights or pieces_of([ones[:size] for size in self.sizes.tolist()])
-        return (*self.columns, own)
+        return (*self.columns, self.weights or pieces_of(completed([None] * len(self), self.sizes)))
+
+
+def completed(weights: Sequence[Any], sizes: Integers) -> list[Any]:
+    """Return the weights of each dataset, ones where it has none."""
+    ones = np.ones(int(sizes.max(initial=0)))
+    each = zip(weights, sizes.tolist(), strict=True)
+    return [ones[:size] if own is None else own for own, size in each]
 
 
 def pieces_of(arrays: Sequence[Any]) -> Pieces:
