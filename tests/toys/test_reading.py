@@ -89,6 +89,23 @@ def test_the_form_of_weights_makes_no_difference(form, monkeypatch):
     assert bits(mf.fit_many(mass_model(), data, backend=ONE, **options)) == bits(expected)
 
 
+def test_data_frames_and_their_groups_are_read_where_they_are(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    runs = np.repeat([3, 1, 7, 2, 9, 5], 400)
+    frame = pandas.DataFrame({"m": MASSES.ravel(), "w": WEIGHTS.ravel(), "run": runs}).sample(
+        frac=1, random_state=1
+    )
+    frame.loc[frame.index[5], "run"] = np.nan  # in no group
+    groups = [group for _, group in frame.groupby("run")]
+    expected = one_by_one(
+        mass_model(), [mf.Dataset({"m": g["m"]}, weights=g["w"]) for g in groups], monkeypatch
+    )
+    monkeypatch.setattr(reading, "read_each", None)
+    columns = [{"m": group["m"], "w": group["w"]} for group in groups]
+    for data in (groups, columns, frame.groupby("run")):
+        assert bits(mf.fit_many(mass_model(), data, weights="w", backend=ONE)) == bits(expected)
+
+
 def test_several_observables_are_a_table_or_columns_of_each(monkeypatch):
     angles = [mf.Observable("ctl", -1, 1), mf.Observable("ctk", -1, 1), mf.Observable("phi", -np.pi, np.pi)]
     names = ["FL", "S3", "S4", "S5", "AFB", "S7", "S8", "S9"]

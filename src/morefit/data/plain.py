@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
+import numpy as np
+
+from morefit.arrays import Integers
 from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.model.observable import Observable
@@ -23,22 +26,44 @@ class PlainColumns:
 def plain_columns(
     sources: Sequence[Any], observables: tuple[Observable, ...], weights: str | Sequence[Any] | None = None
 ) -> PlainColumns | None:
-    """Return the columns of sources that are all mappings, datasets or arrays of one observable; None for any others.
+    """Return the columns of sources that are all mappings, DataFrames, datasets or arrays of one observable; None for any others.
 
     Weights are those of datasets, the column of a name, or what is there for each source.
     """
     kinds, names = set(map(type, sources)), [o.name for o in observables]
+    named = kinds == {dict} or are_pandas(kinds, "DataFrame")
     try:
         if kinds == {Dataset}:
             return columns_of_datasets(sources, observables, weights)
         if isinstance(weights, str):
-            weights = [source[weights] for source in sources] if kinds == {dict} else None
+            weights = named_columns(sources, weights) if named else None
         own = [] if weights is None else list(weights)
-        if kinds == {dict}:
-            return PlainColumns([[source[name] for source in sources] for name in names], own, False)
+        if named:
+            return PlainColumns([named_columns(sources, name) for name in names], own, False)
     except KeyError:  # a column is missing, which the reader of one source explains
         return None
     return PlainColumns([list(sources)], own, False) if len(names) == 1 else None
+
+
+def are_pandas(kinds: set[type], name: str) -> bool:
+    """Return whether types are one of pandas, known by its name, since that need not be installed."""
+    return all(kind.__name__ == name and kind.__module__.partition(".")[0] == "pandas" for kind in kinds)
+
+
+def named_columns(sources: Sequence[Any], name: str) -> list[Any]:
+    """Return the column of a name in each source, as the array that a Series has."""
+    columns = [source[name] for source in sources]
+    series = are_pandas(set(map(type, columns)), "Series")
+    return [column.to_numpy() for column in columns] if series else columns
+
+
+def table_of_groups(groups: Any) -> tuple[Any, Integers]:
+    """Return the rows of a DataFrame that pandas has grouped, one group after the other, and how many each has."""
+    numbers = groups.ngroup().to_numpy()
+    rows = np.flatnonzero(numbers >= 0)  # others are in no group
+    own = numbers[rows].astype(np.int64)
+    order = rows[np.argsort(own, kind="stable")]
+    return groups.obj.iloc[order], np.bincount(own, minlength=groups.ngroups).astype(np.int64)
 
 
 def columns_of_datasets(
