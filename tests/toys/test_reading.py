@@ -104,6 +104,30 @@ def test_data_frames_and_their_groups_are_read_where_they_are(monkeypatch):
     columns = [{"m": group["m"], "w": group["w"]} for group in groups]
     for data in (groups, columns, frame.groupby("run")):
         assert bits(mf.fit_many(mass_model(), data, weights="w", backend=ONE)) == bits(expected)
+    with pytest.raises(mf.DataError, match="weights of groups must be the name of a column, or a formula"):
+        mf.fit_many(mass_model(), frame.groupby("run"), weights=WEIGHTS.ravel())
+
+
+def test_lists_of_awkward_are_one_table(monkeypatch):
+    awkward = pytest.importorskip("awkward")
+    sizes = np.array([400, 300, 500, 400, 200, 600])
+    cuts = list(
+        zip(
+            np.split(MASSES.ravel(), sizes.cumsum()[:-1]),
+            np.split(WEIGHTS.ravel(), sizes.cumsum()[:-1]),
+            strict=True,
+        )
+    )
+    expected = one_by_one(mass_model(), [mf.Dataset({"m": m}, weights=w) for m, w in cuts], monkeypatch)
+    masses, weights = (awkward.unflatten(awkward.Array(own.ravel()), sizes) for own in (MASSES, WEIGHTS))
+    monkeypatch.setattr(reading, "read_each", None)
+    records = awkward.zip({"m": masses, "w": weights})
+    for data, own in ((masses, weights), (records, "w"), (records[["m"]], weights)):
+        assert bits(mf.fit_many(mass_model(), data, weights=own, backend=ONE)) == bits(expected)
+    with pytest.raises(
+        mf.DataError, match="weights must be lists as long as those of the events, got others"
+    ):
+        mf.fit_many(mass_model(), masses, weights=awkward.unflatten(awkward.Array(WEIGHTS.ravel()), 400))
 
 
 def test_several_observables_are_a_table_or_columns_of_each(monkeypatch):

@@ -10,7 +10,10 @@ import numpy as np
 
 from morefit.arrays import Integers
 from morefit.data.dataset import Dataset
+from morefit.data.sources import PLAIN, AwkwardArray
 from morefit.dataclass import dataclass
+from morefit.errors import DataError
+from morefit.expr import Quantity
 from morefit.model.observable import Observable
 
 
@@ -55,6 +58,34 @@ def named_columns(sources: Sequence[Any], name: str) -> list[Any]:
     columns = [source[name] for source in sources]
     series = are_pandas(set(map(type, columns)), "Series")
     return [column.to_numpy() for column in columns] if series else columns
+
+
+def as_table(datasets: Any, weights: Any) -> tuple[Any, Integers, Any] | None:
+    """Return groups of pandas, or lists of awkward, as one table, with the numbers of events of each, and weights; None for others."""
+    if type(datasets) in PLAIN:
+        return None
+    named = weights is None or isinstance(weights, str | Quantity)
+    if are_pandas({type(datasets)}, "DataFrameGroupBy"):
+        if not named:
+            raise DataError(
+                f"fit_many: weights of groups must be the name of a column, or a formula of observables, got {weights!r:.60}"
+            )
+        return *table_of_groups(datasets), weights
+    if not isinstance(datasets, AwkwardArray) or datasets.layout.purelist_depth != 2:
+        return None
+    if not (named or isinstance(weights, AwkwardArray)):
+        return None
+    import awkward
+
+    sizes = awkward.num(datasets, axis=1).to_numpy()
+    if type(sizes) is not np.ndarray:  # lists are missing
+        return None
+    table = awkward.flatten(datasets, axis=1)
+    if named:
+        return table, sizes.astype(np.int64), weights
+    if not np.array_equal(awkward.num(weights, axis=1), sizes):
+        raise DataError("fit_many: weights must be lists as long as those of the events, got others")
+    return table, sizes.astype(np.int64), awkward.flatten(weights, axis=1)
 
 
 def table_of_groups(groups: Any) -> tuple[Any, Integers]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
-from morefit.data.plain import are_pandas, table_of_groups
+from morefit.data.plain import as_table
 from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.expr import Quantity
@@ -55,7 +55,7 @@ def fit_many(
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
     Arrays of doubles are read where they are: columns by name, arrays of shape (events,), all of them together as
-    (datasets, events) or (datasets, events, observables), DataFrames and what their ``groupby`` returns, and those of ``mf.Dataset``. One table has the events of all datasets, one
+    (datasets, events) or (datasets, events, observables), DataFrames and what their ``groupby`` returns, lists of awkward, and those of ``mf.Dataset``. One table has the events of all datasets, one
     after the other, if ``sizes`` are the numbers of events of each; one number stands for all of them. Weights are those of the
     datasets, or ``weights``: the name of a column, a formula of observables, or an array for each dataset, of a table for all events.
 
@@ -66,8 +66,8 @@ def fit_many(
     Example: ``mf.fit_many(model, mf.generate(model, [500] * 10, seed=2))``
     """
     begin = time.perf_counter()
-    if sizes is None and isinstance(model, Pdf) and are_pandas({type(datasets)}, "DataFrameGroupBy"):
-        datasets, sizes = table_of_groups(datasets)
+    if sizes is None and isinstance(model, Pdf) and (table := as_table(datasets, weights)) is not None:
+        datasets, sizes, weights = table
     each: Any = listed(datasets) if sizes is None else [datasets]
     by_label = isinstance(model, Simultaneous) and isinstance(each[0], Mapping)
     some = list(each[0].values()) if by_label else each[:1]
