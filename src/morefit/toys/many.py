@@ -54,10 +54,10 @@ def fit_many(
 ) -> ToyResults:
     """Fit a model, or a likelihood, to each of many datasets in compiled code, as toys are fitted.
 
-    Arrays of doubles are read where they are: columns by name, arrays of shape (events,), all of them together as
-    (datasets, events) or (datasets, events, observables), DataFrames and what their ``groupby`` returns, lists of awkward, and those of ``mf.Dataset``. One table has the events of all datasets, one
-    after the other, if ``sizes`` are the numbers of events of each; one number stands for all of them. Weights are those of the
-    datasets, or ``weights``: the name of a column, a formula of observables, or an array for each dataset, of a table for all events.
+    Each is what ``fit`` takes; arrays of doubles are read where they are. All of them together are an array of shape (datasets, events) or
+    (datasets, events, observables), lists of awkward, what ``groupby`` of a DataFrame returns, or one table, one dataset after the other,
+    with ``sizes``: the numbers of events of each, or that of all. ``weights`` are the name of a column, a formula of observables, or an
+    array for each dataset, for the whole of a table; without, those of each ``mf.Dataset``.
 
     For a sum of likelihoods each dataset is a list, one for each part; for ``mf.Simultaneous`` as in ``fit``. Counts of bins are histograms
     or arrays, those of a HistFactory model also arrays by channel; points are arrays of y. Constraints keep what they measured. Errors are
@@ -78,30 +78,39 @@ def fit_many(
         constraints, ranges, yields_in = (), None, "full"
     if isinstance(model, Term) and model.weighted:  # its own events play no role
         model = model.with_parts([part.without_events() for part in model.parts])
-    formula, own = (weights, None) if isinstance(weights, Quantity) else (None, weights)
+    formula, numbers = (weights, None) if isinstance(weights, Quantity) else (None, weights)
     template = template_of(
         "fit_many", model, constraints, ranges=ranges, yields_in=yields_in, weights=formula, weighted=True
     )
     check_constrained(template.parts)
     if isinstance(model, Simultaneous) and sizes is None:
         each = [[own for own, _ in model.split(data).values()] for data in each]
-    many = read_many(template, each, own) if sizes is None else read_table(template, datasets, sizes, own)
-    # weights are columns of these
-    template = template.with_parts([part.without_formula() for part in template.parts])
+    if sizes is None:
+        many = read_many(template, each, numbers)
+    else:
+        many = read_table(template, datasets, sizes, numbers)
     place = choose_backend(backend, int(many.sizes.sum()))
-    values = starts(template, {}, start, keep_fixed=True)
-    ensemble = Ensemble(
-        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=place, fluctuate=False,
-        weighted=bool(many.weighted.any()), mean_weight=many.mean_weight,
-    )  # fmt: skip
-    fits = fit_parts(ensemble, many.parts)
-    if any(is_simulated(part.model) for part in template.parts):
-        fits.errors[:] = simulated_errors(template, many, fits, ensemble.floating)
+    ensemble, fits = fit_datasets(template, many, start, place)
     return ToyResults(
         names=ensemble.floating, truth={}, values=fits.values, errors=fits.errors, nll=fits.nll, edm=fits.edm,
         valid=fits.valid, how=how_obtained(ensemble, fits), events=many.sizes, seed=0, seconds={"fit": time.perf_counter() - begin},
         backend=place.label, unit=template.unit,
     )  # fmt: skip
+
+
+def fit_datasets(template: Term, many: ManyDatasets, start: Any, backend: Backend) -> tuple[Ensemble, Fits]:
+    """Fit datasets that are checked; return also the ensemble that they are."""
+    # weights are columns of these
+    template = template.with_parts([part.without_formula() for part in template.parts])
+    values = starts(template, {}, start, keep_fixed=True)
+    ensemble = Ensemble(
+        drawn=template, fitted=template, truth=values, start=values, seed=0, backend=backend, fluctuate=False,
+        weighted=bool(many.weighted.any()), mean_weight=many.mean_weight,
+    )  # fmt: skip
+    fits = fit_parts(ensemble, many.parts)
+    if any(is_simulated(part.model) for part in template.parts):
+        fits.errors[:] = simulated_errors(template, many, fits, ensemble.floating)
+    return ensemble, fits
 
 
 def listed(datasets: Any) -> Sequence[Any] | Array:

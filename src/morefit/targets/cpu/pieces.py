@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -135,8 +135,9 @@ class Pieces:
         job = words(self.places, self.sizes, piece, begin, len(target), target)
         pieces_code().functions["copy_run"](int(job.ctypes.data))
 
-    @property
+    @cached_property
     def stops(self) -> Integers:
+        """How many numbers there are up to the end of each piece."""
         return np.cumsum(self.sizes)
 
     def joined(self) -> Array:
