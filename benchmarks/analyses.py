@@ -43,9 +43,9 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
 from morefit.likelihood.observed import observed
 from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Fits
-from morefit.toys.batch import StoredToys
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.many import fit_stored, with_data
+from morefit.toys.stored import StoredToys
 from morefit.toys.whole_fits import whole_batch
 from peers.analyses.worker import WEIGHT
 from peers.environments import ROOT, SetupError, prepare, variables

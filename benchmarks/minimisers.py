@@ -34,8 +34,9 @@ from morefit.kernel.fit_layout import FitRows
 from morefit.minimise.newton import is_valid
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.trust_region import DEGENERATE, FLAT
-from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.batch import GOAL
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.stored import StoredToys
 from morefit.toys.whole_fits import whole_batch
 
 ALL = {name: (lambda make=make: HardModel(make(), 1000)) for name, (make, _) in PAPER.items()} | dict(MODELS)

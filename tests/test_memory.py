@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from morefit.resources import LARGE, PADDING, Block, aligned, can_read_past, concatenate, max_free, take_rows
-from morefit.targets.cpu.run import CpuColumn
+from morefit.targets.cpu.columns import CpuColumn
 
 COUNT = LARGE // 8
 

@@ -677,7 +677,7 @@ def test_toys_of_several_truths_have_the_same_bits_in_one_launch(device):
 def test_large_copies_go_in_pieces_through_slots(device, monkeypatch):
     """Only devices with memory of their own do this, so that it is made to happen here."""
     monkeypatch.setattr(staging, "PIECE", 1 << 12)
-    monkeypatch.setattr(opencl_device.Device, "is_staged", lambda self, numbers: numbers.nbytes > 0)
+    monkeypatch.setattr(opencl_device.Device, "is_staged", lambda self, size: size > 0)
     device = opencl_device.Device(device, OpenCL().open().device)
     numbers = np.random.default_rng(1).random(10_001)
     buffer, copy, rest = device.send(numbers), np.empty((10_001, 1)), np.empty(9_000)

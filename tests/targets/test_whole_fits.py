@@ -22,8 +22,9 @@ from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.host_steps import host_takes_steps
 from morefit.targets.opencl.run import OpenCL
 from morefit.toys.arguments import template_of
-from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.batch import GOAL
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.stored import StoredToys
 from morefit.toys.whole_fits import whole_batch
 from tolerances import EXACT_ERRORS, SAME_MINIMUM, SAME_TOY
 

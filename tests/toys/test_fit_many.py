@@ -7,7 +7,8 @@ import morefit as mf
 from ensembles import ensemble_of
 from morefit.cli import mass_model
 from morefit.minimise.batch import Batch
-from morefit.toys.batch import GOAL, StoredToys
+from morefit.toys.batch import GOAL
+from morefit.toys.stored import StoredToys
 
 SIZES = [300, 500, 5000, 64, 1000, 4097]
 

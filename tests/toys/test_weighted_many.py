@@ -10,7 +10,7 @@ from morefit.cli import mass_model
 from morefit.minimise import batch
 from morefit.minimise.batch import FAILED, MINUIT, NEWTON
 from morefit.minimise.trust_region import GIVEN_UP
-from morefit.toys.batch import StoredToys
+from morefit.toys.stored import StoredToys
 from tolerances import EXACT_ERRORS, RECORDED_ERROR, SAME_MINIMUM
 
 

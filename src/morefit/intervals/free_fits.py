@@ -15,7 +15,8 @@ from morefit.dataclass import dataclass
 from morefit.minimise.batch import Fits
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.text.rounding import round_pdg
-from morefit.toys.batch import GOAL, StoredToys, Toys
+from morefit.toys.batch import GOAL, Toys
+from morefit.toys.stored import StoredToys
 
 if TYPE_CHECKING:
     from morefit.intervals.toys_at_points import Point

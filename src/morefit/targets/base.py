@@ -54,6 +54,26 @@ class Events:
         return np.broadcast_to(sizes, (sets,)) if self.shared and sets != 1 else sizes
 
 
+class Pieces(Protocol):
+    """Doubles of many arrays, one after the other as those of one column, where the arrays have them."""
+
+    @property
+    def places(self) -> Integers:
+        """The first number of each array: its address in units of eight bytes."""
+        ...
+
+    @property
+    def count(self) -> int: ...
+
+    def copy(self, first: int, target: Array) -> None:
+        """Copy as many numbers as there is room for, from one of them on; any number of threads may call it at once."""
+        ...
+
+    def joined(self) -> Array:
+        """Return the numbers in one array."""
+        ...
+
+
 class Buffer(Protocol):
     """A column where the backend can read it."""
 
@@ -320,7 +340,16 @@ class Backend(Protocol):
         """Compile a kernel; ``identity`` is a text that no other kernel has in any process, so that its code can be found by it."""
         ...
 
+    @property
+    def sent_together(self) -> int | None:
+        """How many bytes of stored toys are sent while those before them are fitted; None: nothing is sent."""
+        ...
+
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> Buffer: ...
+
+    def upload_pieces(self, pieces: Pieces) -> Buffer:
+        """Return the column of many arrays, which must stay as they are; they are joined at most once."""
+        ...
 
     def sum_counts(self, table: CountsTable, points: Array) -> Array:
         """Return the sums of a model of counts at points, (sets, outputs), as ``kernel/counts_program.py`` defines them."""

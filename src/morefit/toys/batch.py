@@ -1,4 +1,4 @@
-"""Some toys of an ensemble, drawn or stored: their events, and their fits in batches."""
+"""Some toys of an ensemble: their events, and their fits in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
-from morefit.resources import concatenate
 from morefit.sampling.generate import Sizes
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.toys.negative import lost_toys
@@ -28,6 +27,7 @@ from morefit.toys.whole_fits import by_events, fit_whole_together
 
 if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
+    from morefit.toys.stored import StoredToys
 
 GOAL = 0.002 * 0.1 * 0.5  # Minuit's, for its default tolerance and an error definition of one half
 MAX_ELEMENTS = 1 << 22  # of the Hessians of toys that are fitted together, step by step
@@ -109,15 +109,20 @@ class Toys:
 
     def datasets(self, toy: int) -> tuple[Dataset, ...]:
         """Return the events of one toy, counted from the first of these, part by part, with their weights."""
-        events = [Events.slices(sizes) for sizes in self.sizes.T]
-        cuts = [slice(int(e.starts[toy]), int(e.stops[toy])) for e in events]
+        each = [self.columns_of(toy, k) for k in range(self.sizes.shape[1])]
         return tuple(
             Dataset(
-                {n: column[cut] for n, column in arrays.items() if n != WEIGHT.name},
-                weights=arrays[WEIGHT.name][cut] if self.ensemble.weighted else formula,
+                {n: column for n, column in columns.items() if n != WEIGHT.name},
+                weights=columns[WEIGHT.name] if self.ensemble.weighted else formula,
             )
-            for arrays, cut, formula in zip(self.arrays, cuts, self.ensemble.formulas, strict=True)
+            for columns, formula in zip(each, self.ensemble.formulas, strict=True)
         )
+
+    def columns_of(self, toy: int, part: int) -> dict[str, Array]:
+        """Return the columns of a part of one toy, counted from the first of these."""
+        events = Events.slices(self.sizes[:, part])
+        own = slice(int(events.starts[toy]), int(events.stops[toy]))
+        return {name: column[own] for name, column in self.arrays[part].items()}
 
     def one(self, toy: int) -> Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
@@ -126,8 +131,14 @@ class Toys:
     def some(self, toys: Integers) -> Toys:
         """Return some of these toys; they are drawn again."""
         if any(self.is_stored(k) for k in range(self.sizes.shape[1])):
-            return StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in toys])
+            return self.gathered(toys)
         return ChosenToys(self.ensemble, self.first + int(toys[0]), self.sizes[toys], toys - toys[0])
+
+    def gathered(self, toys: Integers) -> StoredToys:
+        """Return some of these toys, stored."""
+        from morefit.toys.stored import StoredToys
+
+        return StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in toys])
 
     def in_memory(self, toys: Integers) -> Iterator[tuple[Integers, Toys]]:
         """Yield some of these toys, as many together as memory can hold, and which they are."""
@@ -138,6 +149,8 @@ class Toys:
 
     def stored(self) -> StoredToys:
         """Return the same toys, drawn once for several fits."""
+        from morefit.toys.stored import StoredToys
+
         return StoredToys(
             self.ensemble,
             self.first,
@@ -187,8 +200,7 @@ class Toys:
         """Fit some toys again, many together; what fails for good stays marked so."""
         left = self.fit_finer(fits, failed, ensemble)
         for some in by_events(left, self.events):
-            toys = StoredToys.of(self.ensemble, [self.one(int(toy)) for toy in some])
-            batch = toys.batch(ensemble)
+            batch = self.gathered(some).batch(ensemble)
             rows = Fits.none(batch.start)
             rows.take(np.arange(len(some)), fits, some, FAILED)
             batch.rescue(rows)
@@ -274,75 +286,3 @@ class ChosenToys(Toys):
     @property
     def offsets(self) -> Integers:
         return self.chosen
-
-
-@dataclass(eq=False)
-class StoredToys(Toys):
-    """Toys whose events are stored, one toy after the other."""
-
-    buffers: tuple[tuple[Buffer, ...], ...] = ()  # of each part: a column for each observable, weights last
-    # for what constraints measure
-    toy_numbers: Integers = field(default_factory=lambda: np.empty(0, np.int64))
-
-    @classmethod
-    def of(cls, ensemble: Ensemble, toys: Sequence[Toys]) -> StoredToys:
-        """Concatenate single toys where the backend can read them."""
-        datasets = [toy.datasets(0) for toy in toys]
-        return cls.of_datasets(ensemble, datasets, np.array([toy.first for toy in toys], np.int64))
-
-    @classmethod
-    def of_datasets(
-        cls, ensemble: Ensemble, datasets: Sequence[Sequence[Dataset]], numbers: Integers | None = None
-    ) -> StoredToys:
-        """Take the datasets of each toy, part by part."""
-        sizes = np.array([[len(d) for d in toy] for toy in datasets], np.int64)
-        upload = ensemble.backend.upload
-        buffers = []
-        for k, part in enumerate(ensemble.drawn.parts):
-            own = [toy[k] for toy in datasets]
-            tables = [d.columns for d in own]
-            columns = [[table[o.name] for table in tables] for o in part.model.observables]
-            if ensemble.weighted:  # events of datasets without weights count once
-                columns.append([np.ones(len(d)) if d.weights is None else d.weights for d in own])
-            buffers.append(tuple(upload(concatenate(column)) for column in columns))
-        known = np.arange(len(datasets)) if numbers is None else numbers
-        return cls(ensemble, 0, sizes, tuple(buffers), known)
-
-    @property
-    def numbers(self) -> Integers:
-        return self.toy_numbers
-
-    @cached_property
-    def drawn(self) -> tuple[Drawn, ...]:
-        return tuple(Drawn(columns, 0, 0) for columns in self.buffers)
-
-    def one(self, toy: int) -> StoredToys:
-        return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
-
-    def some(self, toys: Integers) -> StoredToys:
-        """Return some of these toys."""
-        if len(toys) == len(self):
-            return self
-        upload, buffers = self.ensemble.backend.upload, []
-        for columns, sizes in zip(self.buffers, self.sizes.T, strict=True):
-            own, starts = sizes[toys], Events.slices(sizes).starts[toys]
-            ends = np.cumsum(own)
-            events = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + own, own)
-            buffers.append(tuple(upload(column.values[events]) for column in columns))
-        return StoredToys(self.ensemble, 0, self.sizes[toys], tuple(buffers), self.toy_numbers[toys])
-
-    def in_memory(self, toys: Integers) -> Iterator[tuple[Integers, Toys]]:
-        for some in by_events(toys, self.events):
-            yield some, self.some(some)
-
-    def whole_job(self, ensemble: Ensemble) -> tuple[WholeFit, int] | None:
-        """Return what fits toys in compiled code; their events are copied to where a thread works on them."""
-        if not ensemble.has_whole_fit:
-            return None
-        return ensemble.whole_fit_of(ensemble.whole_parts), ensemble.result_width
-
-    def repair(self, ensemble: Ensemble, results: FitRows) -> bool:
-        return False
-
-    def is_stored(self, k: int) -> bool:
-        return True

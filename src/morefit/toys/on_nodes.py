@@ -13,8 +13,9 @@ from morefit.minimise.batch import Fits
 from morefit.resources import concatenate
 
 if TYPE_CHECKING:
-    from morefit.toys.batch import StoredToys, Toys
+    from morefit.toys.batch import Toys
     from morefit.toys.ensemble import Ensemble
+    from morefit.toys.stored import StoredToys
 
 Grids = Sequence[Cells | None]  # of each part: None where it has its events
 
@@ -52,7 +53,7 @@ def are_wide(fits: Fits, ensemble: Ensemble) -> Flags:
 
 def put_on_nodes(toys: Toys, ensemble: Ensemble, grids: Grids) -> StoredToys:
     """Return toys whose events are nodes with weights, in the parts that have cells; other events count once."""
-    from morefit.toys.batch import StoredToys
+    from morefit.toys.stored import StoredToys
 
     upload, sizes, buffers = ensemble.backend.upload, toys.sizes.copy(), []
     for k, cells in enumerate(grids):

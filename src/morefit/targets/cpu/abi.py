@@ -37,7 +37,7 @@ ARGUMENTS = (
 )
 REPORT_WORDS = 2  # of a block that draws: vectors with a density above its envelope, and abandoned vectors
 SIDE = 4  # a block of SIDE x SIDE sums of products stays in registers
-SEED, FIRST_TOY, STARTS = (ARGUMENTS.index(name) for name in ("seed", "first_toy", "starts"))
+SEED, FIRST_TOY = (ARGUMENTS.index(name) for name in ("seed", "first_toy"))
 
 
 def signed(seed: int) -> int:

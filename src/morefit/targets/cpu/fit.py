@@ -12,12 +12,27 @@ from morefit.dataclass import dataclass
 from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING, aligned
-from morefit.targets.base import CountsPart, Program, ToyBatch, WholeFit, WholeIntegral, WholePart
+from morefit.targets.base import (
+    CountsPart,
+    Program,
+    ToyBatch,
+    WholeFit,
+    WholeIntegral,
+    WholePart,
+)
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
-from morefit.targets.cpu.fit_memory import Memory, address, function, native, rows_words, set_toys
+from morefit.targets.cpu.fit_memory import (
+    Memory,
+    address,
+    function,
+    native,
+    rows_words,
+    set_toys,
+    stored_words,
+)
 from morefit.targets.cpu.threads import WORKERS
 
 
@@ -236,8 +251,7 @@ class PartContext:
             self.draw_args[SEED] = signed(own.seed)
             self.draw_args[FIRST_TOY] = toys.first
         elif own.starts is not None:
-            self.stored[::2] = [address(buffer.values) for buffer in own.events]
-            self.draw_args[STARTS] = address(own.starts)
+            self.stored[:] = stored_words(own)
 
     def clean(self, smallest: int) -> None:
         """Fill what is read past the end of a toy with harmless numbers; none has fewer events than ``smallest``."""

@@ -9,11 +9,11 @@ from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING
 from morefit.targets.base import CountsPart, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, STARTS, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text
-from morefit.targets.cpu.fit_memory import Memory, address, rows_words, set_toys
+from morefit.targets.cpu.fit_memory import Memory, address, rows_words, set_toys, stored_words
 
 
 class CountsContext:
@@ -60,6 +60,4 @@ class CountsContext:
             self.draw_args[SEED] = signed(own.seed)
             self.draw_args[FIRST_TOY] = toys.first
         else:
-            assert own.starts is not None
-            self.stored[0] = address(own.events[0].values)
-            self.draw_args[STARTS] = address(own.starts)
+            self.stored[:] = stored_words(own)

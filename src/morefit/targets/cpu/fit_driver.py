@@ -93,15 +93,16 @@ def expect_driver(driver: Driver, layout: FitLayout) -> None:
 
 @lru_cache(maxsize=16)
 def copy_text(columns: int) -> str:
-    """Write a stand-in for drawing: it copies the stored events of a toy."""
+    """Write a stand-in for drawing: it copies the stored events of a toy; a column has its address and those of its starts."""
     w = Writer(Vector(1), "t")
-    table, starts = argument(w, "columns", "ptr"), argument(w, "starts", "ptr")
+    table = argument(w, "columns", "ptr")
     out, step, words = argument(w, "out", "ptr"), argument(w, "out_step"), argument(w, "partials", "ptr")
-    start = w.let(f"load i64, ptr {w.let(f'getelementptr i64, ptr {starts}, i64 %set')}")
-    first = w.let(f"add i64 {start}, %begin")
     size = w.let(f"shl i64 {w.let('sub i64 %end, %begin')}, 3")
     for k in range(columns):
         base = w.let(f"load ptr, ptr {w.let(f'getelementptr i64, ptr {table}, i64 {2 * k}')}")
+        starts = w.let(f"load ptr, ptr {w.let(f'getelementptr i64, ptr {table}, i64 {2 * k + 1}')}")
+        start = w.let(f"load i64, ptr {w.let(f'getelementptr i64, ptr {starts}, i64 %set')}")
+        first = w.let(f"add i64 {start}, %begin")
         source = w.let(f"getelementptr double, ptr {base}, i64 {first}")
         row = w.let(f"add i64 {w.let(f'mul i64 {step}, {k}')}, %begin")
         target = w.let(f"getelementptr double, ptr {out}, i64 {row}")

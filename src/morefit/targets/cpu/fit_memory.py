@@ -11,9 +11,10 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.kernel.rows_layout import RowsTable
 from morefit.resources import aligned
-from morefit.targets.base import Program, ToyBatch
+from morefit.targets.base import PartBatch, Program, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
 from morefit.targets.cpu.abi import ARGUMENTS, Code, Target
+from morefit.targets.cpu.columns import ScatteredColumn
 
 
 class Native(Protocol):
@@ -89,6 +90,20 @@ def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
     if array.flags.carray and array.size:  # several times as fast
         return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
     return int(array.ctypes.data)
+
+
+def stored_words(part: PartBatch) -> list[int]:
+    """Return where each column of stored events begins, and where it says from which number on those of each toy are."""
+    assert part.starts is not None
+    return [
+        word
+        for column in part.events
+        for word in (
+            (0, address(column.pieces.places))
+            if isinstance(column, ScatteredColumn)
+            else (address(column.values), address(part.starts))
+        )
+    ]
 
 
 def function(program: Program, name: str) -> int:

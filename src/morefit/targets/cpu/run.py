@@ -17,12 +17,12 @@ from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.ir import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.program import Driver
 from morefit.random.xoshiro import BLOCK
-from morefit.resources import PADDING, aligned, available_cores, can_read_past, padded
+from morefit.resources import PADDING, aligned, available_cores
 from morefit.targets.base import (
     Buffer,
     Drawn,
     Events,
-    HostColumn,
+    Pieces,
     ToyBatch,
     WholeFit,
     check_whole_numbers,
@@ -30,28 +30,13 @@ from morefit.targets.base import (
     shows_source,
 )
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Target, block_words, signed
+from morefit.targets.cpu.columns import CpuColumn, ScatteredColumn
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.threads import WORKERS
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
-
-
-class CpuColumn(HostColumn):
-    """A column in memory: aligned, and safe to read a vector past its end."""
-
-    @classmethod
-    def of(cls, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
-        """Copy numbers, unless they can be read where they are."""
-        if precision is Precision.DOUBLE and can_read_past(column):
-            return cls(column)
-        with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
-            return cls(padded(len(column), lambda numbers: np.copyto(numbers, column), precision.kind))
-
-    @property
-    def address(self) -> int:
-        return int(self.numbers.ctypes.data)
 
 
 @dataclass(frozen=True)
@@ -67,6 +52,7 @@ class Cpu:
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False  # NumPy needs a hundredth of the time of a fit
     scales_sums: ClassVar[bool] = True
+    sent_together: ClassVar[int | None] = None
     threads: int | None = None
     width: int | None = None
 
@@ -131,6 +117,10 @@ class Cpu:
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> CpuColumn:
         """Copy a column to where vectors can read it."""
         return CpuColumn.of(column, precision)
+
+    def upload_pieces(self, pieces: Pieces) -> ScatteredColumn:
+        """Leave pieces where they are."""
+        return ScatteredColumn(pieces)
 
 
 FUNCTIONS = {

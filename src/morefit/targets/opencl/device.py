@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from morefit.arrays import read_only
 from morefit.errors import BackendError, CompileError
+from morefit.targets.base import Pieces
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.dialect import OPENCL, OPENCL_GPU, Dialect
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
@@ -58,7 +60,8 @@ class Device:
         self.cl, self.info, self.device = cl, info, device
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.reads = cl.CommandQueue(self.context)  # of what is done, while the other queue goes on
+        # of what is done, and to where nothing reads, while the other queue goes on
+        self.reads, self.writes = cl.CommandQueue(self.context), cl.CommandQueue(self.context)
         # buffers that are let go are used again: a driver takes longer to make one than a small fit takes
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self.column_bytes = 0
@@ -159,9 +162,18 @@ class Device:
         self.overwrite(buffer, numbers)
         return buffer
 
+    def send_pieces(self, pieces: Pieces) -> Any:
+        """Copy the doubles of many arrays to the device, one array after the other; other threads may use it meanwhile."""
+        if not self.is_staged(8 * pieces.count):
+            return self.send(read_only(pieces.joined()))
+        buffer = self.allocate(8 * pieces.count)
+        with self.watched("copying to it"):
+            self.staging.write_pieces(buffer, pieces)
+        return buffer
+
     def overwrite(self, buffer: Any, numbers: np.ndarray[Any, Any]) -> None:
         """Copy an array to a buffer, after what was started before."""
-        if self.is_staged(numbers):
+        if self.is_staged(numbers.nbytes):
             with self.watched("copying to it"):
                 self.staging.write(buffer, np.ascontiguousarray(numbers))
         elif 0 < numbers.nbytes <= MAX_SENT:
@@ -189,7 +201,7 @@ class Device:
 
     def read(self, buffer: Any, numbers: np.ndarray[Any, Any], first: int = 0) -> None:
         """Wait for all commands, and copy a buffer, from some byte on, into an array."""
-        if self.is_staged(numbers):
+        if self.is_staged(numbers.nbytes):
             self.finish()
             with self.watched("copying from it"):
                 self.staging.read(buffer, numbers, first)
@@ -204,15 +216,15 @@ class Device:
         """Wait for what was started as ``done``, and copy a buffer into an array, whatever was started since."""
         with self.watched("running a kernel"):
             self.queue.flush()
-            if self.is_staged(numbers):
+            if self.is_staged(numbers.nbytes):
                 done.wait()
                 self.staging.read(buffer, numbers)
             else:
                 self.cl.enqueue_copy(self.reads, numbers, buffer, wait_for=[done])
 
-    def is_staged(self, numbers: np.ndarray[Any, Any]) -> bool:
-        """Return whether copies of an array go through memory that the device reads and writes itself."""
-        return numbers.nbytes >= MIN_STAGED and self.info.kind != "CPU"
+    def is_staged(self, size: int) -> bool:
+        """Return whether copies of so many bytes go through memory that the device reads and writes itself."""
+        return size >= MIN_STAGED and self.info.kind != "CPU"
 
     def finish(self) -> None:
         """Wait for all commands."""

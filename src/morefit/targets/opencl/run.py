@@ -20,6 +20,7 @@ from morefit.targets.base import (
     Drawn,
     Events,
     HostColumn,
+    Pieces,
     ToyBatch,
     WholeFit,
     check_whole_numbers,
@@ -34,6 +35,7 @@ from morefit.targets.opencl.source import render
 from morefit.targets.opencl.sums import MAX_EVENTS
 
 MAX_ITEMS = 512  # in a work-group
+SENT_TOGETHER = 1 << 29  # bytes: it takes longer to send them than to start the fits of what was sent before
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,17 @@ class OpenCL:
         if numbers is column:
             device.copies.add(numbers, sent)
         return sent
+
+    @property
+    def sent_together(self) -> int | None:
+        return None if self.open().info.kind == "CPU" else SENT_TOGETHER
+
+    def upload_pieces(self, pieces: Pieces) -> DeviceColumn | HostColumn:
+        """Copy a column to the device from where its numbers are, if there is room for it."""
+        device = self.open()
+        if not device.room_for(8 * pieces.count, self.memory):
+            return self.upload(pieces.joined())
+        return DeviceColumn.of(device, device.send_pieces(pieces), pieces.count, np.dtype(np.float64))
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from morefit.resources import available_cores
+from morefit.targets.base import Pieces
 
 if TYPE_CHECKING:
     from morefit.targets.opencl.device import Device
@@ -40,13 +41,34 @@ class Staging:
 
     def write(self, buffer: Any, numbers: np.ndarray[Any, Any]) -> None:
         """Copy an array to a buffer; the array may change afterwards."""
-        data, copy = as_bytes(numbers), self.device.cl.enqueue_copy
+        data = as_bytes(numbers)
 
-        def send(slot: Bytes, first: int, size: int) -> None:
-            slot[:size] = data[first : first + size]
-            copy(self.device.queue, buffer, slot[:size], dst_offset=first, is_blocking=False).wait()
+        def fill(part: Bytes, first: int) -> None:
+            part[:] = data[first : first + len(part)]
 
-        self.in_pieces(data, send)
+        self.send(buffer, len(data), fill)
+
+    def write_pieces(self, buffer: Any, pieces: Pieces) -> None:
+        """Copy the doubles of many arrays to a buffer, one array after the other."""
+
+        def fill(part: Bytes, first: int) -> None:
+            pieces.copy(first // 8, part.view(np.float64))
+
+        self.send(buffer, 8 * pieces.count, fill)
+
+    def send(self, buffer: Any, count: int, fill: Callable[[Bytes, int], None]) -> None:
+        """Copy bytes to a buffer while the device goes on; ``fill`` puts those from one of them on into a part of a slot."""
+        device, copy = self.device, self.device.cl.enqueue_copy
+        # a buffer may have been another's, which kernels that were started before still read
+        before = [device.cl.enqueue_marker(device.queue)]
+        device.queue.flush()
+
+        def write(slot: Bytes, first: int, size: int) -> None:
+            part = slot[:size]
+            fill(part, first)
+            copy(device.writes, buffer, part, dst_offset=first, is_blocking=False, wait_for=before).wait()
+
+        self.in_pieces(count, write)
 
     def read(self, buffer: Any, numbers: np.ndarray[Any, Any], begin: int = 0) -> None:
         """Copy a buffer, from some byte on, into an array; what is copied must be there already."""
@@ -56,17 +78,17 @@ class Staging:
             copy(self.device.reads, slot[:size], buffer, src_offset=begin + first, is_blocking=False).wait()
             data[first : first + size] = slot[:size]
 
-        self.in_pieces(data, take)
+        self.in_pieces(len(data), take)
 
-    def in_pieces(self, data: Bytes, copy: Callable[[Bytes, int, int], None]) -> None:
-        """Copy pieces of some data, each thread through its own slot."""
+    def in_pieces(self, count: int, copy: Callable[[Bytes, int, int], None]) -> None:
+        """Copy pieces of some bytes, each thread through its own slot."""
         with self.lock:
             slots = self.slots
             stride = len(slots) * PIECE
 
             def run(k: int) -> None:
-                for first in range(k * PIECE, len(data), stride):
-                    copy(slots[k], first, min(PIECE, len(data) - first))
+                for first in range(k * PIECE, count, stride):
+                    copy(slots[k], first, min(PIECE, count - first))
 
             with ThreadPoolExecutor(len(slots)) as pool:
                 list(pool.map(run, range(len(slots))))

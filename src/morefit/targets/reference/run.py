@@ -19,7 +19,7 @@ from morefit.kernel.sums import TILES_FROM
 from morefit.kernel.symbols import EVENT
 from morefit.random.philox import Counted
 from morefit.random.xoshiro import Streams
-from morefit.targets.base import Buffer, Drawn, Events, HostColumn, ToyBatch, WholeFit
+from morefit.targets.base import Buffer, Drawn, Events, HostColumn, Pieces, ToyBatch, WholeFit
 
 
 def run_body(body: Body, names: Mapping[str, Any]) -> list[Any]:
@@ -57,6 +57,7 @@ class Reference:
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False
     scales_sums: ClassVar[bool] = True
+    sent_together: ClassVar[int | None] = None
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
@@ -86,6 +87,9 @@ class Reference:
     def upload(self, column: Array, precision: Precision = Precision.DOUBLE) -> HostColumn:
         with np.errstate(over="ignore"):  # beyond single precision a term is infinite, and seen to be
             return HostColumn(np.array(column, precision.kind).astype(np.float64))
+
+    def upload_pieces(self, pieces: Pieces) -> HostColumn:
+        return HostColumn(pieces.joined())
 
 
 @dataclass(frozen=True, eq=False)
