@@ -155,6 +155,12 @@ def test_toys_of_counts_at_several_truths_are_drawn_in_one_launch(monkeypatch):
     np.testing.assert_array_equal(device.p_values, cpu.p_values)
 
 
+def test_stored_counts_are_fitted_by_devices_in_whole_fits():
+    counts = [TEMPLATE.tolist(), (TEMPLATE + 3).tolist(), np.full(30, 40.0)]
+    device, cpu = (mf.fit_many(workspace(), counts, backend=b) for b in (OpenCL(), mf.Cpu(threads=1)))
+    np.testing.assert_allclose(device.values, cpu.values, rtol=1e-8)
+
+
 def test_counts_are_not_fitted_with_other_bins():
     """This used to fit the first counts of each toy, or those of two toys."""
     other = mf.histfactory.read({
