@@ -204,17 +204,8 @@ class PartShape:
         """What tells the text of one part from another."""
         sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
         scores = self.scores and self.scores.key
-        rows = self.rows is not None
-        return (
-            sampler,
-            rows,
-            id(self.derive),
-            self.sums.key,
-            scores,
-            self.places,
-            self.floating,
-            self.measured,
-        )
+        drawn = (sampler, self.rows is not None, self.measuring is not None)
+        return (*drawn, id(self.derive), self.sums.key, scores, self.places, self.floating, self.measured)
 
     @property
     def draw_key(self) -> tuple[Any, ...]:
