@@ -115,11 +115,13 @@ def test_rows_do_not_depend_on_threads_or_on_other_toys():
 # ------------------------------------------------------------------------------------------ whole fits
 
 
-def workspace():
+def workspace(more=0):
+    """Return a workspace, with more samples that add nothing."""
     samples = [
         {"name": "s", "data": (0.4 * TEMPLATE).tolist(), "modifiers": [{"name": "mu", "type": "normfactor", "data": None}]},
         {"name": "b", "data": [30.0] * 30, "modifiers": [{"name": "norm", "type": "normsys", "data": {"hi": 1.1, "lo": 0.9}}]},
     ]  # fmt: skip
+    samples += [{"name": f"n{k}", "data": [0.0] * 30, "modifiers": []} for k in range(more)]
     return mf.histfactory.read({
         "channels": [{"name": "c", "samples": samples}], "version": "1.0.0",
         "observations": [{"name": "c", "data": np.round(0.4 * TEMPLATE + 30).tolist()}],
@@ -153,6 +155,14 @@ def test_toys_of_counts_at_several_truths_are_drawn_in_one_launch(monkeypatch):
     )
     assert together == [2, 2]
     np.testing.assert_array_equal(device.p_values, cpu.p_values)
+
+
+def test_stored_counts_are_fitted_by_devices_in_whole_fits():
+    counts = [TEMPLATE.tolist(), (TEMPLATE + 3).tolist(), np.full(30, 40.0)]
+    device, cpu = (mf.fit_many(workspace(), counts, backend=b) for b in (OpenCL(), mf.Cpu(threads=1)))
+    np.testing.assert_allclose(device.values, cpu.values, rtol=1e-8)
+    larger = mf.fit_many(workspace(more=9), counts, backend=OpenCL())  # the same kernels, in more memory
+    np.testing.assert_allclose(larger.values, cpu.values, rtol=1e-8)
 
 
 def test_counts_are_not_fitted_with_other_bins():

@@ -28,12 +28,19 @@ from morefit.kernel.program import Vector, parallel
 
 def sum_counts(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
     """Sum over bins and constraints at one point, or at the minimum over the parameters that are eliminated."""
-    multiply(words, numbers, point, work)
-    shift(words, numbers, point, work)
     if words[at.INNER] > 0:
+        multiply(words, numbers, point, work)
+        shift(words, numbers, point, work)
         profile(words, numbers, point, work, out)
     else:
-        add_all(words, numbers, point, work, out, order=words[at.ORDER])
+        sum_at_point(words, numbers, point, work, out)
+
+
+def sum_at_point(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:
+    """Sum over bins and constraints at one point, where no parameter is eliminated."""
+    multiply(words, numbers, point, work)
+    shift(words, numbers, point, work)
+    add_all(words, numbers, point, work, out, order=words[at.ORDER])
 
 
 def profile(words: Integers, numbers: Vector, point: Vector, work: Vector, out: Vector) -> None:

@@ -104,7 +104,7 @@ class TemplateLikelihood(CountsLikelihood):
         return float("inf") if self.model.method == "arguelles-schneider-yuan" else super().degrees
 
     def draws(self, expected: Array, places: Mapping[str, int]) -> list[RowsDraw]:
-        """Draw counts, and templates from as many events of the same weights as they were made of."""
+        """Return how counts are drawn, and templates from as many events of the same weights as they were made of."""
         draws = super().draws(expected, places)
         for name in self.model.names if self.model.method != "exact" else ():
             column, spread = f"template {name}", f"variance of {name}"

@@ -10,7 +10,6 @@ from morefit.arrays import Array, Integers
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.kernel.rows_layout import RowsTable
 from morefit.kernel.rows_program import draw_rows
-from morefit.resources import available_cores
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Code, signed
 from morefit.targets.cpu.compile import build_object, find_by_key
@@ -91,7 +90,7 @@ def rows_code() -> Code:
     return find_by_key(identity, lambda: build_object(rows_text(), driver=True), ("draw_block", "draw_many"))
 
 
-def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0, threads: int | None = None) -> Array:
+def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0, threads: int = 1) -> Array:
     """Draw toys ``first_toy``, ``first_toy + 1``, ...; return (columns, toys, rows)."""
     out = np.empty((table.columns, toys, table.rows))
     counter = np.zeros(1, np.int64)
@@ -100,6 +99,6 @@ def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0, threads
         OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, COUNTER: counter.ctypes.data, TOYS: toys,
     }  # fmt: skip
     job = np.array([known.get(k, 0) for k in range(TOYS + 1)], np.int64)
-    team = max(1, min(threads or available_cores(), toys, out.size // WORTH_THREADS))
+    team = max(1, min(threads, toys, out.size // WORTH_THREADS))
     WORKERS.run(rows_code(), "draw_many", [int(job.ctypes.data)] * team)
     return out

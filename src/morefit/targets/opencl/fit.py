@@ -296,7 +296,7 @@ class FitRunner:
         spaces: list[FitSpace] = self.device.fit_spaces
         with self.device.lock:
             for place, space in enumerate(spaces):
-                if space.serves(source, sizes, width):
+                if space.serves(source, self.job, sizes, width):
                     return spaces.pop(place)
             del spaces[MAX_SPACES - 1 :]  # lets go of its memory first
         return FitSpace(self.device, source, self.job, sizes, width)

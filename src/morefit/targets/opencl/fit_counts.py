@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from morefit.kernel.counts_program import sum_counts
+from morefit.kernel.counts_program import sum_at_point
 from morefit.kernel.ir import Kernel
 from morefit.kernel.read_program import read_program
 from morefit.targets.opencl.dialect import Dialect, indented
@@ -30,8 +30,8 @@ SHARED = frozenset({"numbers"})  # the arrays of the program that all toys read
 
 @cache
 def counts_functions(d: Dialect) -> list[str]:
-    """Write the program that sums over bins, for items whose numbers lie side by side."""
-    functions = read_program(sum_counts, {}).functions
+    """Write the program that sums over bins, for items whose numbers lie side by side; whole fits eliminate nothing."""
+    functions = read_program(sum_at_point, {}).functions
     return [line for f in functions for line in function_lines(f, d.memory, TileWriter(TILE, SHARED))]
 
 
@@ -107,7 +107,7 @@ class CountsText:
                     f"    const int goal = floating{n}[2 * k], source = floating{n}[2 * k + 1];",
                     f"    if (source >= 0) point[goal * {TILE}] = fit[({trial} + source) * {shape.pitch}];",
                     "}",
-                    f"{PREFIX}sum_counts(counts_words{n}, counts_numbers{n}, point, work, output);",
+                    f"{PREFIX}sum_at_point(counts_words{n}, counts_numbers{n}, point, work, output);",
                 ],
             )
         ]  # fmt: skip

@@ -212,8 +212,17 @@ class PartShape:
     def key(self) -> tuple[Any, ...]:
         """What tells the text of one part from another."""
         sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
-        scores, rows = self.scores and self.scores.key, self.rows is not None
-        own = (sampler, rows, self.derive, self.sums.key, scores, self.derived, self.floating, self.measured)
+        scores, drawn = self.scores and self.scores.key, (self.rows is not None, self.measuring is not None)
+        own = (
+            sampler,
+            *drawn,
+            self.derive,
+            self.sums.key,
+            scores,
+            self.derived,
+            self.floating,
+            self.measured,
+        )
         return (*own, self.places)
 
     @property

@@ -129,6 +129,13 @@ def counts_room(table: CountsTable) -> int:
     return table.point_size + table.work_size + table.outputs
 
 
+def rooms_of(job: WholeFit) -> list[tuple[int, ...]]:
+    """Return how much room each part needs for a toy, as far as neither its text nor its size tells."""
+    tables = [part.table if isinstance(part, CountsPart) else None for part in job.parts]
+    own = [() if t is None else (t.point_size, t.work_size, t.outputs) for t in tables]
+    return [(part.fluctuating, *sizes) for part, sizes in zip(job.parts, own, strict=True)]
+
+
 @dataclass(eq=False)
 class Blocks:
     """The blocks of the events of a part: of all toys, and whether a toy may have several."""
@@ -164,7 +171,7 @@ class FitSpace:
     """Buffers for toys of some sizes, and kernels: for one batch after the other, of one or several models alike."""
 
     def __init__(self, device: Device, source: FitSource, job: WholeFit, sizes: Integers, width: int) -> None:
-        self.device, self.source, self.width = device, source, width
+        self.device, self.source, self.width, self.rooms = device, source, width, rooms_of(job)
         self.sizes, self.count, self.group = sizes.copy(), len(sizes), source.shape.group
         self.own: dict[str, Any] = {  # arguments by name
             "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
@@ -187,9 +194,10 @@ class FitSpace:
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 
-    def serves(self, source: FitSource, sizes: Integers, width: int) -> bool:
+    def serves(self, source: FitSource, job: WholeFit, sizes: Integers, width: int) -> bool:
         """Return whether other toys have the same kernels and sizes."""
-        return source is self.source and width == self.width and np.array_equal(sizes, self.sizes)
+        alike = source is self.source and width == self.width and rooms_of(job) == self.rooms
+        return alike and np.array_equal(sizes, self.sizes)
 
     def add_part(self, k: int, part: WholePart | CountsPart, counts: Integers) -> Blocks:
         """Make room for the events of a part, its scalars, integrals and sums."""
