@@ -25,7 +25,8 @@ from morefit.model.integrate.per_event import (
     relative_error,
     rule_error,
 )
-from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
+from morefit.model.integrate.separate import separate
+from morefit.model.integrate.terms import by_terms, grouped, integrate_box
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
