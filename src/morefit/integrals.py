@@ -24,6 +24,7 @@ MAX_PROBES = 4  # places at which the height of a peak is looked at in every cal
 # of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis
 SMALL_BOX = 1 / 64
 NEXT_TO = 16  # boxes
+CUT = 0.9  # of the width of a box, at most, if it was cut
 NARROW = 1e-6  # width of a peak in whose units the boxes around them are counted
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
@@ -118,7 +119,8 @@ class Reading:
         value, probes = rest[:, 0], rest[:, 2:].reshape(len(out), -1, 1 + 2 * axes)
         with np.errstate(all="ignore"):
             contrast = np.abs(rest[:, 1] / value)
-            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
+            heights = np.where(probes[:, :, :1] > 0, probes[:, :, :1], np.nan)
+            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / heights)  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
             coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
             low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
@@ -347,16 +349,18 @@ class FollowedIntegral:
     def scan(self, boxes: Boxes, row: Array) -> Array:
         """Return the widths of boxes around the zeros of sums that no formula gives, at a row of parameters.
 
-        Those next to a peak that is tracked move with it.
+        Those next to a peak that is tracked move with it. Boxes that were not cut, such as small ones between an edge and the
+        next, have no narrow peak and count as the whole axis.
         """
         domain, values = self.integral.domain, self.integral.values(row)
         zeros = zeros_of_sums(self.integral.integrand, domain.axes[0], values)
+        first = Boxes.first(domain, boxes.power).widths_at(zeros[:, None])[:, 0]
         widths = boxes.widths_at(zeros[:, None])[:, 0]
         tracked = np.array(
             [float(evaluate(p, values)) for p in self.integral.subject[1 : 1 + domain.tracked]]
         )
         near = np.abs(zeros[:, None] - tracked) <= NEXT_TO * widths[:, None]
-        return np.asarray(widths[~near.any(axis=1)])
+        return np.where(widths < CUT * first, widths, 1.0)[~near.any(axis=1)]
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""

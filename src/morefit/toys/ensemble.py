@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from morefit.arrays import Array, Integers
 from morefit.data.weights import observables_of
 from morefit.dataclass import dataclass
-from morefit.errors import FitError
+from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
@@ -136,7 +136,11 @@ class Ensemble:
         if self.finer or not any(own.integrals for own in sums):
             return None
         other = replace(self, finer=FINER)
-        other.boxes = self.boxes
+        try:
+            other.whole_parts  # noqa: B018: their boxes are made here
+        except ModelError:  # there is no integral between start and limits
+            other = replace(self, finer=FINER)
+            other.boxes = self.boxes
         return other
 
     # --------------------------------------------------------------------- fits in compiled code alone
@@ -275,7 +279,7 @@ class Ensemble:
                     *([WEIGHT.name] if self.weighted else []),
                 ],
                 fluctuating=self.fluctuate,
-                rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
+                rows=self.accurate_at(part),
                 boxes=self.boxes,
                 finer=self.finer,
                 scores=scores,
@@ -290,6 +294,17 @@ class Ensemble:
                 strict=True,
             )
         )
+
+    def accurate_at(self, part: Likelihood) -> Array:
+        """Return the parameters at which integrals must be accurate: at start and truth, and finer ones between start and limits.
+
+        There may be kinks and peaks that do not exist at the start, and boxes must know how narrow they are.
+        """
+        rows = [self.values_of(part, {}), self.values_of(part, self.truth)]
+        for p in part.parameters if self.finer else ():
+            ends = [end for end in (p.low, p.high) if np.isfinite(end)]
+            rows += [self.values_of(part, {p.name: (self.start[p.name] + end) / 2}) for end in ends]
+        return np.array(rows)
 
     def values_of(self, part: Likelihood, values: Mapping[str, float]) -> list[float]:
         """Return all parameters of a part, at their starts but for some values."""
