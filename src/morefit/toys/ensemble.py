@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -136,11 +137,10 @@ class Ensemble:
         if self.finer or not any(own.integrals for own in sums):
             return None
         other = replace(self, finer=FINER)
-        try:
-            other.whole_parts  # noqa: B018: their boxes are made here
-        except ModelError:  # there is no integral between start and limits
-            other = replace(self, finer=FINER)
-            other.boxes = self.boxes
+        with suppress(ModelError):  # there may be no integral between start and limits
+            return other if other.whole_parts else None
+        other = replace(self, finer=FINER)
+        other.boxes = self.boxes
         return other
 
     # --------------------------------------------------------------------- fits in compiled code alone

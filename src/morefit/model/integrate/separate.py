@@ -12,13 +12,16 @@ WHOLE_POWERS = (2.0, 3.0, 4.0)  # of sums that are multiplied out
 Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
 
 
-def separate(density: Expr) -> list[Term] | None:
-    """Write a density as a sum of products of a parameter factor and an event factor, if it is one."""
+def separate(density: Expr, along: str = "") -> list[Term] | None:
+    """Write a density as a sum of products of a parameter factor and an event factor, if it is one.
+
+    Event factors may depend on parameters if they are functions of the observable ``along`` and of no other.
+    """
     done: list[Term] = []
     stack: list[tuple[Expr, ...]] = [(density,)]
     while stack:
         factors = stack.pop()
-        mixed = [f for f in factors if of_events(f) and of_parameters(f)]
+        mixed = [f for f in factors if of_events(f) and of_parameters(f) and names_of(f) != {along}]
         if not mixed:
             event = tuple(f for f in factors if of_events(f))
             done.append((tuple(f for f in factors if not of_events(f)), event))
@@ -43,6 +46,12 @@ def separate(density: Expr) -> list[Term] | None:
 @lru_cache(maxsize=1 << 14)
 def of_events(expr: Expr) -> bool:
     return bool(leaves(Op.COLUMN, expr))
+
+
+@lru_cache(maxsize=1 << 14)
+def names_of(expr: Expr) -> frozenset[str]:
+    """Return the names of the observables that a factor depends on."""
+    return frozenset(leaf.name for leaf in leaves(Op.COLUMN, expr))
 
 
 @lru_cache(maxsize=1 << 14)
