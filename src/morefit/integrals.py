@@ -360,7 +360,8 @@ class FollowedIntegral:
             [float(evaluate(p, values)) for p in self.integral.subject[1 : 1 + domain.tracked]]
         )
         near = np.abs(zeros[:, None] - tracked) <= NEXT_TO * widths[:, None]
-        return np.where(widths < CUT * first, widths, 1.0)[~near.any(axis=1)]
+        cut = np.where(widths < CUT * first, widths, 1.0)
+        return np.asarray(cut[~near.any(axis=1)], np.float64)
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""

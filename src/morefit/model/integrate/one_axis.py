@@ -21,6 +21,7 @@ from morefit.model.integrate.terms import (
     integrate_box,
     integrate_factors,
     on_grid,
+    open_products,
 )
 from morefit.model.observable import Observable
 
@@ -44,8 +45,9 @@ def on_one_axis(density: Expr, observables: Sequence[Observable]) -> tuple[Expr,
 
 def along(factors: tuple[Expr, ...], x: Observable, observables: Sequence[Observable]) -> Expr | None:
     """Return the integral of a product over all observables but one, as a function of that one."""
-    alone = [factor for factor in factors if names_of(factor) == {x.name}]
-    rest = tuple(factor for factor in factors if names_of(factor) != {x.name})
+    opened = open_products(factors)
+    alone = [factor for factor in opened if names_of(factor) == {x.name}]
+    rest = tuple(factor for factor in opened if names_of(factor) != {x.name})
     joint = [(names, parts) for names, parts in grouped(rest) if x.name in names]
     taken = {name for names, _ in joint for name in names} | {x.name}
     apart = tuple(f for names, parts in grouped(rest) if x.name not in names for f in parts)
@@ -62,7 +64,10 @@ def along(factors: tuple[Expr, ...], x: Observable, observables: Sequence[Observ
 
 
 def table_along(factors: Sequence[Expr], x: Observable, others: Sequence[Observable]) -> Expr | None:
-    """Return the integral of a product of tables over other axes as a piecewise polynomial; None if it is none."""
+    """Return the integral of a product of tables over other axes as a piecewise polynomial; None if it is none.
+
+    No factor is a function of ``x`` alone.
+    """
     box = (x, *others)
     edges = cell_edges(multiply_all(*factors), box)
     if edges is None or np.prod([PLACES[-1] * (len(each) - 1.0) for each in edges]) > MAX_PLACES:
@@ -95,6 +100,6 @@ def polynomials(
         values = values @ weights
     widths = np.diff(edges[0])
     distances = widths[:, None] / 2 * (1 + leggauss(places)[0])
-    return np.linalg.solve(
-        distances[:, :, None] ** np.arange(places), values.reshape(len(widths), places)[:, :, None]
-    )[:, :, 0].T
+    powers = distances[:, :, None] ** np.arange(places)
+    rows = np.linalg.solve(powers, values.reshape(len(widths), places, 1))
+    return np.asarray(rows[:, :, 0].T, np.float64)
