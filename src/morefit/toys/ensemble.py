@@ -27,7 +27,7 @@ from morefit.likelihood.observed import ADVICE
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.problem import check_ranges
 from morefit.minimise.starts import STARTS, thorough_starts
-from morefit.minimise.whole import can_fit_whole, whole_part
+from morefit.minimise.whole import accurate_at, can_fit_whole, whole_part
 from morefit.model import Pdf
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
@@ -267,7 +267,7 @@ class Ensemble:
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:
-        """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth."""
+        """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth at least."""
         places = {name: row for row, name in enumerate(self.floating)}
         return tuple(
             whole_part(
@@ -279,7 +279,7 @@ class Ensemble:
                     *([WEIGHT.name] if self.weighted else []),
                 ],
                 fluctuating=self.fluctuate,
-                rows=self.accurate_at(part),
+                rows=accurate_at(part, self.start, self.truth, between=self.finer > 0),
                 boxes=self.boxes,
                 finer=self.finer,
                 scores=scores,
@@ -294,17 +294,6 @@ class Ensemble:
                 strict=True,
             )
         )
-
-    def accurate_at(self, part: Likelihood) -> Array:
-        """Return the parameters at which integrals must be accurate: at start and truth, and finer ones between start and limits.
-
-        There may be kinks and peaks that do not exist at the start, and boxes must know how narrow they are.
-        """
-        rows = [self.values_of(part, {}), self.values_of(part, self.truth)]
-        for p in part.parameters if self.finer else ():
-            ends = [end for end in (p.low, p.high) if np.isfinite(end)]
-            rows += [self.values_of(part, {p.name: (self.start[p.name] + end) / 2}) for end in ends]
-        return np.array(rows)
 
     def values_of(self, part: Likelihood, values: Mapping[str, float]) -> list[float]:
         """Return all parameters of a part, at their starts but for some values."""
