@@ -7,7 +7,7 @@ from itertools import combinations
 
 from morefit.expr import ZERO, Expr, Op, const, leaves, multiply_all, where
 
-MAX_TERMS = 2000
+MAX_TERMS = 10_000
 WHOLE_POWERS = (2.0, 3.0, 4.0)  # of sums that are multiplied out
 Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
 
