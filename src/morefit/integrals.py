@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
 
@@ -24,6 +24,7 @@ MAX_PROBES = 4  # places at which the height of a peak is looked at in every cal
 # of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis
 SMALL_BOX = 1 / 64
 NEXT_TO = 16  # boxes
+CUT = 0.9  # of the width of a box, at most, if it was cut
 NARROW = 1e-6  # width of a peak in whose units the boxes around them are counted
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
@@ -37,6 +38,7 @@ COARSER = 1.5  # growth of that, after which boxes are made anew
 DERIVATIVES = 4e-10  # tolerance for derivatives of the integral, relative to their sizes
 MORE_BOXES = {1: 48, 2: 256, 3: 512}  # that they may take
 MORE_POINTS = 5  # in each direction, of boxes that check others
+MAX_KNOWN = 16  # boxes of an integral, for as many starts of fits
 
 Bind = Callable[[Nodes, Events], Callable[[Array], Array]]  # nodes to a compiled sum over them
 
@@ -117,7 +119,8 @@ class Reading:
         value, probes = rest[:, 0], rest[:, 2:].reshape(len(out), -1, 1 + 2 * axes)
         with np.errstate(all="ignore"):
             contrast = np.abs(rest[:, 1] / value)
-            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / probes[:, :, :1])  # not a number in a valley
+            heights = np.where(probes[:, :, :1] > 0, probes[:, :, :1], np.nan)
+            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / heights)  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
             coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
             low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
@@ -148,6 +151,12 @@ class Made:
     ends: Array  # (places,) the least of them
     scanned: Array  # (zeros,) widths of the boxes around zeros of sums that no formula gives, if a narrow peak is there
 
+    def with_more_points(self, more: int) -> Made:
+        """Return the same boxes with more points in each direction."""
+        boxes = self.adapted.boxes
+        finer = replace(boxes, points=(boxes.points or boxes.domain.points) + more)
+        return replace(self, adapted=replace(self.adapted, boxes=finer))
+
     def has_lost(self, widths: Array) -> bool:
         """Return whether a peak that no formula points at may have moved into larger boxes, whose widths there are these."""
         narrow = self.scanned <= SMALL_BOX
@@ -174,6 +183,11 @@ class SharedBoxes:
     more_points: int = 0
     made: dict[tuple[object, ...], Made] = field(default_factory=dict)
     bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
+
+    def with_more_points(self) -> SharedBoxes:
+        """Return the same boxes with more points in each, which shows how accurate they are without any search."""
+        made = {key: one.with_more_points(MORE_POINTS) for key, one in self.made.items()}
+        return SharedBoxes(self.worst, self.more_points + MORE_POINTS, made)
 
 
 class SampleIntegral:
@@ -204,7 +218,8 @@ def bind_boxes(bind: Bind, boxes: Boxes) -> Callable[[Array], Array]:
 class FollowedIntegral:
     """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far.
 
-    ``bind_trial`` is for the boxes that are tried on the way.
+    ``bind_trial`` is for the boxes that are tried on the way. ``known`` are the boxes that were made for rows of parameters
+    alone: fits of other data begin at the same ones.
     """
 
     def __init__(
@@ -214,9 +229,10 @@ class FollowedIntegral:
         bind: Bind,
         bind_trial: Bind,
         shared: SharedBoxes,
+        known: dict[tuple[object, ...], Made],
     ) -> None:
         self.integral, self.bind, self.bind_trial, self.shared = integral, bind, bind_trial, shared
-        self.key = (integral, bodies)
+        self.key, self.known = (integral, bodies), known
 
     def __call__(self, parameters: Array) -> Array:
         """Return the integrals at parameters of shape (sets, parameters); nan where they cannot be computed."""
@@ -289,13 +305,29 @@ class FollowedIntegral:
 
     def remake(self, rows: Array, earlier: Array) -> bool:
         """Make boxes for rows of parameters and for some earlier ones; return whether that was possible."""
+        name = (rows.tobytes(), rows.shape, self.shared.worst, self.shared.more_points)
+        if len(earlier) or name not in self.known:
+            made = self.make(rows, earlier)
+            if made is None:
+                return False
+            if not len(earlier):
+                self.known[name] = made
+                if len(self.known) > MAX_KNOWN:
+                    del self.known[next(iter(self.known))]
+        else:
+            made = self.known[name]
+        self.shared.made[self.key] = made
+        return True
+
+    def make(self, rows: Array, earlier: Array) -> Made | None:
+        """Return boxes for rows of parameters and for some earlier ones, if that is possible."""
         adapted = self.adapt(joint := np.concatenate([rows, earlier[:MAX_ROWS]]))
         if not adapted.error <= self.shared.worst and len(earlier):
             adapted = self.adapt(joint := rows)
         if not adapted.error <= self.shared.worst:
             if not len(earlier):
                 raise cannot_integrate(self.integral.values(rows[0]), adapted.error)
-            return False
+            return None
         out = bind_boxes(self.bind_trial, adapted.boxes)(joint)[:, :-1]
         reading = Reading.of(out, self.integral, adapted.boxes)
         contrast = float(np.nan_to_num(reading.contrast, nan=0.0).max())
@@ -304,7 +336,7 @@ class FollowedIntegral:
         scanned = self.scan(adapted.boxes, rows[0]) if self.integral.is_scanned else np.empty(0)
         if not np.any(scanned <= SMALL_BOX):
             scanned = np.empty(0)
-        self.shared.made[self.key] = Made(
+        return Made(
             rows=joint,
             adapted=adapted,
             contrast=contrast,
@@ -313,21 +345,23 @@ class FollowedIntegral:
             ends=reading.ends.min(axis=0),
             scanned=scanned,
         )
-        return True
 
     def scan(self, boxes: Boxes, row: Array) -> Array:
         """Return the widths of boxes around the zeros of sums that no formula gives, at a row of parameters.
 
-        Those next to a peak that is tracked move with it.
+        Those next to a peak that is tracked move with it. Boxes that were not cut, such as small ones between an edge and the
+        next, have no narrow peak and count as the whole axis.
         """
         domain, values = self.integral.domain, self.integral.values(row)
         zeros = zeros_of_sums(self.integral.integrand, domain.axes[0], values)
+        first = Boxes.first(domain, boxes.power).widths_at(zeros[:, None])[:, 0]
         widths = boxes.widths_at(zeros[:, None])[:, 0]
         tracked = np.array(
             [float(evaluate(p, values)) for p in self.integral.subject[1 : 1 + domain.tracked]]
         )
         near = np.abs(zeros[:, None] - tracked) <= NEXT_TO * widths[:, None]
-        return np.asarray(widths[~near.any(axis=1)])
+        cut = np.where(widths < CUT * first, widths, 1.0)
+        return np.asarray(cut[~near.any(axis=1)], np.float64)
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""

@@ -32,7 +32,7 @@ from morefit.expr import (
 )
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
-from morefit.integrals import FollowedIntegral, Integral, SampleIntegral, SharedBoxes
+from morefit.integrals import FollowedIntegral, Integral, Made, SampleIntegral, SharedBoxes
 from morefit.kernel import specs
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint
@@ -380,6 +380,7 @@ class CompiledIntegral:
     integral: Integral
     bodies: tuple[Expr, ...]
     compiled: Compiled
+    known: dict[tuple[object, ...], Made] = field(default_factory=dict)  # boxes at starts of fits
 
     @classmethod
     def of(cls, integral: Integral, bodies: tuple[Expr, ...], settings: Settings) -> CompiledIntegral:
@@ -403,7 +404,14 @@ class CompiledIntegral:
         domain = self.integral.domain
         if isinstance(domain, NodeDomain):
             return SampleIntegral(domain.nodes, len(domain.axes), len(self.bodies), self.bind)
-        return FollowedIntegral(self.integral, self.bodies, self.bind, self.bind_trial, boxes)
+        return FollowedIntegral(
+            self.integral,
+            self.bodies,
+            bind=self.bind,
+            bind_trial=self.bind_trial,
+            shared=boxes,
+            known=self.known,
+        )
 
     def fix(self, rows: Array, boxes: SharedBoxes, finer: int = 0) -> WholeIntegral:
         """Return the integrals for a whole fit, by boxes made for some rows of parameters, and halved some more times."""

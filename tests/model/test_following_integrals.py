@@ -6,9 +6,10 @@ from scipy import integrate
 from scipy.special import erf
 
 import morefit as mf
-from morefit.expr import Op, column, evaluate, integral_of, leaves, scalar
-from morefit.expr.quadrature import Axis, Domain
-from morefit.integrals import FollowedIntegral
+from morefit.expr import Op, column, domain_of, evaluate, integral_of, leaves, scalar, toposort
+from morefit.expr.quadrature import Axis, Boxes, Domain
+from morefit.integrals import SMALL_BOX, FollowedIntegral, Integral, SharedBoxes
+from morefit.kernel.resolved import is_unresolved
 from tolerances import INTEGRAL_PROMISE
 
 X = mf.Observable("x", -5.0, 5.0)
@@ -83,6 +84,35 @@ def test_boxes_are_made_once_where_nothing_moves(remakes):
         likelihood.value([0.0, 1.0])
     likelihood.value(np.array([[0.001 * k, 1.0] for k in range(50)]))
     assert len(remakes) == 1
+
+
+def test_boxes_of_a_start_serve_fits_of_other_data(monkeypatch):
+    made, original = [], FollowedIntegral.make
+    monkeypatch.setattr(FollowedIntegral, "make", lambda self, *rows: made.append(1) or original(self, *rows))
+    for x in ([0.1, 0.4], [-0.3, 0.2]):
+        mf.Likelihood(peak(), {"x": x}).value([0.5, 1.25])
+    assert len(made) == 1
+
+
+def test_issue_small_boxes_between_knots_are_not_those_of_a_peak():
+    # a knot next to a tenth of the range used to make every fit look for peaks in Python: toys of acceptances took 0.2 s each
+    h, tau = mf.Parameter("h", 0.8, 0.1, 2.0), mf.Parameter("tau", 1.5, 0.5, 5.0)
+    curve = mf.spline(X, [-5.0, -4.5, -3.7, -1.0, 5.0], [0.3, h, 1.0, 1.0, 1.0])
+    integral = mf.Density(np.exp(-(X + 5) / tau) * curve, [X]).integral()
+    (node,) = [n for n in toposort(integral) if n.op is Op.INTEGRAL]
+    subject = Integral(domain_of(node), node.args[1:], (h.expr, tau.expr))
+    boxes = Boxes.first(domain_of(node))
+    assert (boxes.high - boxes.low).min() < SMALL_BOX
+    nothing = SharedBoxes()
+    followed = FollowedIntegral(subject, (), bind=None, bind_trial=None, shared=nothing, known={})
+    assert not np.any(followed.scan(boxes, np.array([0.8, 1.5])) <= SMALL_BOX)
+
+
+def test_a_valley_below_zero_is_not_a_narrow_peak():
+    edges, limits = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    for height, coarse in ((1e-3, True), (-1e-3, False)):
+        out = np.array([1.0, 0.0, height, -np.sign(height), 0.5])  # curved towards zero
+        assert bool(is_unresolved(out, limits, edges, 1, 1, 1)) is coarse
 
 
 def test_boxes_are_made_anew_where_they_no_longer_resolve_the_peak(remakes):

@@ -36,8 +36,7 @@ def is_coarse(out: Vector, first: int, limit: float, edges: Vector, axes: int, b
                 edge = 2 * (box * axes + k)
                 width = edges[edge + 1] - edges[edge]
                 narrow = -out[first + 1 + k] / out[first] * width * width
-                coarse = coarse or (
-                    isfinite(narrow) and narrow > limit * limit
-                )  # a value that is not a number is not a peak
+                # neither what is not a number is a peak, nor a valley that is a little below zero
+                coarse = coarse or (out[first] > 0.0 and isfinite(narrow) and narrow > limit * limit)
         box += 1
     return coarse

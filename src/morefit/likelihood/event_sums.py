@@ -13,7 +13,7 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
 from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
-from morefit.integrals import MORE_POINTS, SharedBoxes
+from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
@@ -110,10 +110,10 @@ class EventSums(Term):
         """The boxes of numerical integrals, shared by all evaluations."""
         return self.new_boxes()
 
-    def new_boxes(self, more_points: int = 0) -> SharedBoxes:
+    def new_boxes(self) -> SharedBoxes:
         """Return boxes for numerical integrals, as accurate as all events together need."""
         allowed = NLL_ERROR / max(self.entries, MIN_EVENTS)
-        return SharedBoxes(max(allowed, BEST_ERROR), more_points)
+        return SharedBoxes(max(allowed, BEST_ERROR))
 
     # --------------------------------------------------------------------- what is summed
 
@@ -324,7 +324,7 @@ class EventSums(Term):
         return triangle(out[:, :-1], len(self.parameters))
 
     def evaluate_again(self, full: Array) -> Evaluation:
-        boxes, bound = self.new_boxes(MORE_POINTS), None
+        boxes, bound = self.boxes.with_more_points(), None
         if self.apart and all(follow.at(full) is not None for _, follow in self.apart):
             bound = self.bind_apart(2, [follow.finer() for _, follow in self.apart], boxes)
         if bound is None:

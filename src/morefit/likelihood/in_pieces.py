@@ -15,7 +15,7 @@ from morefit.data.dataset import Dataset
 from morefit.data.files import FileDataset, Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr
-from morefit.integrals import MORE_POINTS, SharedBoxes
+from morefit.integrals import SharedBoxes
 from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.base import Point
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData
@@ -144,7 +144,7 @@ class LikelihoodInPieces(Likelihood):
         return super().many_scores(data, sets, full)
 
     def evaluate_again(self, full: Array) -> Evaluation:
-        out = self.sum_pieces(self.request(2), self.new_boxes(MORE_POINTS), self.with_measured(full))
+        out = self.sum_pieces(self.request(2), self.boxes.with_more_points(), self.with_measured(full))
         return unpack(out, len(self.parameters), 2)
 
     def event_values(self, full: Array, *wanted: Expr) -> Array:

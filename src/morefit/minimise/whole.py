@@ -218,6 +218,20 @@ def whole_part(
     )
 
 
+def accurate_at(
+    part: Likelihood, start: Mapping[str, float], truth: Mapping[str, float], *, between: bool
+) -> Array:
+    """Return the parameters of a part at which integrals must be accurate: at start and truth, also between start and limits.
+
+    There may be peaks or zeros that do not exist at the start, and boxes must know how narrow they are.
+    """
+    rows = [start, {**start, **truth}]
+    for p in part.parameters if between else ():
+        ends = [end for end in (p.low, p.high) if np.isfinite(end)]
+        rows += [{**start, p.name: (start[p.name] + end) / 2} for end in ends]
+    return np.array([[row[p.name] for p in part.all_parameters] for row in rows])
+
+
 def stored_columns(part: Likelihood) -> dict[str, HostColumn]:
     """Return the columns that the data of a part have, with the weights last."""
     data = part.data

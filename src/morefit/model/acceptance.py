@@ -31,7 +31,8 @@ from morefit.expr import (
 from morefit.expr.quadrature import NodeDomain
 from morefit.functions import chebyshev_basis, legendre_basis
 from morefit.model.arguments import described, listed
-from morefit.model.integrate.terms import grouped, integrate_factors, separate
+from morefit.model.integrate.separate import separate
+from morefit.model.integrate.terms import grouped, integrate_factors
 from morefit.model.observable import Observable
 from morefit.model.shapes.series import along
 

@@ -18,6 +18,7 @@ from morefit.expr import (
     column,
     const,
     fresh_prefix,
+    leaves,
     make,
     node_price,
     price,
@@ -256,14 +257,35 @@ def make_nary(op: Operation, parts: list[Expr]) -> Expr:
     return rest[0] if len(rest) == 1 else make(op, tuple(rest))
 
 
+def event_sums(roots: Sequence[Expr]) -> list[Expr]:
+    """Return the sums over nodes that depend on the event alone, such as integrals of densities without parameters.
+
+    The node of a rule counts as a parameter, but a sum binds it. Of nested sums the outer ones are returned.
+    """
+    sums = [n for n in toposort(*roots, enter_integrals=False) if n.op is Op.NODE_SUM and is_of_event(n)]
+    inside = set(toposort(*(arg for node in sums for arg in node.args)))
+    return [node for node in sums if node not in inside]
+
+
+def is_of_event(node: Expr) -> bool:
+    """Return whether a sum over nodes depends on the event, and on nothing else."""
+    columns = leaves(Op.COLUMN, node)
+    if not columns or any(isinstance(leaf.value, NodeSymbol) for leaf in columns):
+        return False
+    return all(inner.op not in (Op.SCALAR, Op.INTEGRAL) for inner in toposort(node))
+
+
 def regroup(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Reorder sums and products so that parts with the same dependence stand together; integrals stay as they are."""
     integrals = [node for node in toposort(*roots, enter_integrals=False) if node.op is Op.INTEGRAL]
-    if not integrals:
+    sums = event_sums(roots)
+    if not (integrals or sums):
         return regroup_all(roots)
     prefix = fresh_prefix("integral", *roots)
     hidden = {node: scalar(f"{prefix}{k}") for k, node in enumerate(integrals)}
+    hidden |= {node: column(f"{prefix}{k}") for k, node in enumerate(sums, len(hidden))}
     shown = {stand_in: node for node, stand_in in hidden.items()}
+    shown |= {hidden[node]: remake(node, regroup_all(node.args)) for node in sums}
     return substitute_all(regroup_all(substitute_all(roots, hidden)), shown)
 
 
@@ -282,6 +304,11 @@ def split(
     ``functions`` are the functions of parameters that some scalars stand for.
     """
     functions = functions or {}
+    sums = [] if precompute == "none" else event_sums(outputs)
+    prefix = fresh_prefix("s", *outputs)
+    hidden = {node: column(f"{prefix}{k}") for k, node in enumerate(sums)}
+    shown = {stand_in: node for node, stand_in in hidden.items()}
+    outputs = substitute_all(outputs, hidden)
     depends = depends_on(*outputs)
     nodes = toposort(*outputs, enter_integrals=False)
     border = set(outputs)  # nodes used by something with other needs
@@ -300,10 +327,13 @@ def split(
     b, c = fresh_prefix("b", *outputs), fresh_prefix("c", *outputs)
     cut = {node: scalar(f"{b}{i}") for i, node in enumerate(hoisted)}
     cut |= {node: column(f"{c}{i}") for i, node in enumerate(columns)}
+    per_event = substitute_all(outputs, cut)
+    named = {cut[n].name: n for n in columns}
+    named |= {leaf.name: leaf for leaf in leaves(Op.COLUMN, *per_event) if leaf in shown}
     return Stages(
         dict(zip((cut[n].name for n in hoisted), substitute_all(hoisted, functions), strict=True)),
-        {cut[n].name: n for n in columns},
-        substitute_all(outputs, cut),
+        dict(zip(named, substitute_all(named.values(), shown), strict=True)),
+        per_event,
     )
 
 

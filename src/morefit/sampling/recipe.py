@@ -96,12 +96,23 @@ class CandidateRecipes:
         if pdf.given:
             return conditional_recipe(pdf, self.values, self.numbers, self.given)
         density = bind_values(pdf.density(), pdf, self.values)
+        if pdf.whole_numbers and (counts := self.counts(density, *pdf.observables)) is not None:
+            return counts
         quantile = pdf.quantile(PROBABILITY)
         if quantile is None:
             return density_recipe(density, pdf, self.values, self.numbers)
         (x,) = pdf.observables
         rises = not pdf.whole_numbers
         return quantile_recipe(bind_values(quantile, pdf, self.values), density, x, self.numbers, rises)
+
+    def counts(self, density: Expr, x: Observable) -> Recipe | None:
+        """Choose a whole number by a table of their probabilities, if these are numbers."""
+        numbers = np.arange(x.low + 0.5, x.high + 0.5)
+        with np.errstate(all="ignore"):
+            chances = np.broadcast_to(evaluate(density, {x.name: numbers}), numbers.shape)
+        if not (np.isfinite(chances).all() and chances.sum() > 0):
+            return None
+        return self.cells(chances, [x], lambda _, index, number: float(numbers[0]) + index)
 
     def cells(
         self, weights: Array, observables: Sequence[Observable], point: Callable[[int, Expr, Expr], Expr]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
-from morefit.errors import FitError
+from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
@@ -25,7 +26,7 @@ from morefit.likelihood.event_nodes import Cells
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.starts import STARTS, thorough_starts
-from morefit.minimise.whole import can_fit_whole, whole_part
+from morefit.minimise.whole import accurate_at, can_fit_whole, whole_part
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
@@ -154,6 +155,9 @@ class Ensemble:
         sums = (own for own in self.compiled if isinstance(own, Compiled)) if self.has_whole_fit else ()
         if self.finer or not any(own.integrals for own in sums):
             return None
+        other = replace(self, finer=FINER)
+        with suppress(ModelError):  # there may be no integral between start and limits
+            return other if other.whole_parts else None
         other = replace(self, finer=FINER)
         other.boxes = self.boxes
         return other
@@ -286,7 +290,7 @@ class Ensemble:
 
     @cached_property
     def whole_parts(self) -> tuple[WholePart | CountsPart, ...]:
-        """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth."""
+        """The parts of a whole fit, without what draws their events; integrals are accurate at start and truth at least."""
         places = {name: row for row, name in enumerate(self.floating)}
         return tuple(
             whole_part(
@@ -298,7 +302,7 @@ class Ensemble:
                     *([WEIGHT.name] if self.weighted else []),
                 ],
                 fluctuating=self.fluctuate,
-                rows=np.array([self.values_of(part, {}), self.values_of(part, self.truth)]),
+                rows=accurate_at(part, self.start, self.truth, between=self.finer > 0),
                 boxes=self.boxes,
                 finer=self.finer,
                 scores=scores,

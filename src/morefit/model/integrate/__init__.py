@@ -18,6 +18,7 @@ from morefit.model.integrate.cube import (
     singular_ends,
 )
 from morefit.model.integrate.edges import find_breaks
+from morefit.model.integrate.one_axis import on_one_axis
 from morefit.model.integrate.per_event import (
     check_points,
     integral_per_event,
@@ -25,7 +26,8 @@ from morefit.model.integrate.per_event import (
     relative_error,
     rule_error,
 )
-from morefit.model.integrate.terms import by_terms, grouped, integrate_box, separate
+from morefit.model.integrate.separate import separate
+from morefit.model.integrate.terms import by_terms, grouped, integrate_box
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
 
@@ -107,5 +109,8 @@ def cached_integral(
         )
     totals = [total for box in boxes if (total := by_terms(density, box)) is not None]
     if len(totals) < len(boxes):
+        reduced = on_one_axis(density, observables) if len(boxes) == 1 else None
+        if reduced is not None:
+            return cached_integral(reduced[0], ((reduced[1],),), parameters)
         return integral_over_boxes(density, boxes, parameters)
     return totals[0] if len(totals) == 1 else add_all(*totals)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.expr import (
     ONE,
-    ZERO,
     Expr,
     Op,
     Table,
@@ -21,18 +21,21 @@ from morefit.expr import (
     leaves,
     multiply_all,
     toposort,
-    where,
 )
 from morefit.expr.evaluate import adapted_to
 from morefit.model.integrate.cube import integral_over_box
+from morefit.model.integrate.joint import integrate_jointly
+from morefit.model.integrate.separate import MAX_TERMS, Term, separate, without
 from morefit.model.observable import Observable
 
 TOLERANCE = 1e-14  # of an integral that is done once and for all
 WORST = 1e-12  # that it may be off, or by which two with more places and points may differ
-MAX_TERMS = 400
 POINTS = 64  # at which the size of an integral is looked at
+ROUNDING = 4e-15  # of the size of a term
+FEW = 8  # functions of the same observables that are integrated one by one
+TWO = const(2.0)
 Ranges = tuple[Observable, ...]
-Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
+Whole = Callable[[Expr, Ranges], tuple[float, float] | None]  # an integral, and that of the size
 
 
 def by_terms(density: Expr, observables: Ranges) -> Expr | None:
@@ -41,87 +44,84 @@ def by_terms(density: Expr, observables: Ranges) -> Expr | None:
     return None if terms is None else term_by_term(terms, observables)
 
 
-def separate(density: Expr) -> list[Term] | None:
-    """Write a density as a sum of products of a parameter factor and an event factor, if it is one."""
-    done: list[Term] = []
-    stack: list[tuple[Expr, ...]] = [(density,)]
-    while stack:
-        factors = stack.pop()
-        mixed = [f for f in factors if of_events(f) and of_parameters(f)]
-        if not mixed:
-            event = tuple(f for f in factors if of_events(f))
-            done.append((tuple(f for f in factors if not of_events(f)), event))
-        elif mixed[0].op is Op.MUL:
-            stack.append((*mixed[0].args, *without(factors, mixed[0])))
-        elif mixed[0].op is Op.ADD:
-            stack += [(term, *without(factors, mixed[0])) for term in mixed[0].args]
-        elif mixed[0].op is Op.WHERE and not of_parameters(mixed[0].args[0]):
-            branches = choices(*mixed[0].args)
-            if branches is None:
-                return None
-            stack += [(*branch, *without(factors, mixed[0])) for branch in branches]
-        else:
-            return None
-        if len(done) + len(stack) > MAX_TERMS:
-            return None
-    return done
-
-
-@lru_cache(maxsize=1 << 14)
-def of_events(expr: Expr) -> bool:
-    return bool(leaves(Op.COLUMN, expr))
-
-
-@lru_cache(maxsize=1 << 14)
-def of_parameters(expr: Expr) -> bool:
-    return bool(leaves(Op.SCALAR, expr))
-
-
-def choices(condition: Expr, yes: Expr, no: Expr) -> list[tuple[Expr, ...]] | None:
-    """Write a choice by an event-only condition as a sum of products, if both branches are such sums.
-
-    An event factor stays inside its branch, as it need not be a number outside of it.
-    """
-    chosen, others = ([] if branch is ZERO else separate(branch) for branch in (yes, no))
-    if chosen is None or others is None:
-        return None
-    return [
-        *((*weight, where(condition, multiply_all(*event), ZERO)) for weight, event in chosen),
-        *((*weight, where(condition, ZERO, multiply_all(*event))) for weight, event in others),
-    ]
-
-
-def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
-    """Drop one occurrence of a factor."""
-    k = next(k for k, factor in enumerate(factors) if factor is one)
-    return factors[:k] + factors[k + 1 :]
-
-
 def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
-    """Integrate every event factor once; what cancels to nothing is dropped."""
-    numbers = []
-    for _, event in terms:
-        integrated = integrate_factors(event, observables)
-        if integrated is None:
+    """Integrate every event factor once; terms of one weight are one, and what cancels to nothing is dropped."""
+    whole = integrate_many([event for _, event in terms], observables)
+    totals: dict[tuple[Expr, ...], tuple[float, float]] = {}
+    for weight, event in terms:
+        known = integrate_factors(event, observables, whole)
+        if known is None:
             return None
-        numbers.append(integrated)
-    parts = []
-    for (weight, _), (number, size) in zip(terms, numbers, strict=True):
-        if abs(number) > 4e-15 * size:
-            parts.append(multiply_all(const(number), *weight))
-    return add_all(*parts) if len(parts) > 1 else (parts[0] if parts else None)
+        factors = open_powers(weight)
+        scale = float(np.prod([f.number for f in factors if f.op is Op.CONST]))
+        key = tuple(sorted((f for f in factors if f.op is not Op.CONST), key=lambda f: f.order))
+        number, size = totals.get(key, (0.0, 0.0))
+        totals[key] = number + scale * known[0], size + abs(scale) * known[1]
+    left = {key: number for key, (number, size) in totals.items() if abs(number) > ROUNDING * size}
+    return sum_of_products(left) if left else None
 
 
-def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[float, float] | None:
-    """Integrate a product over a box, factors in different observables apart; also the integral of its size."""
+def open_powers(factors: tuple[Expr, ...]) -> list[Expr]:
+    """Replace products by their factors, and squares by two of them."""
+    opened: list[Expr] = []
+    for factor in open_products(factors):
+        squared = factor.op is Op.POW and factor.args[1] is TWO
+        opened += 2 * open_products((factor.args[0],)) if squared else [factor]
+    return opened
+
+
+def sum_of_products(numbers: Mapping[tuple[Expr, ...], float]) -> Expr:
+    """Return a sum of numbers times products; the factor that stands in most of them is taken out, again and again."""
+    left, parts = dict(numbers), list[Expr]()
+    while left:
+        counts = Counter(factor for key in left for factor in set(key))
+        common = max(counts, key=lambda factor: (counts[factor], factor.order), default=ONE)
+        if counts[common] < 2:
+            parts += [multiply_all(const(number), *key) for key, number in left.items()]
+            break
+        inside = {key: number for key, number in left.items() if any(f is common for f in key)}
+        left = {key: number for key, number in left.items() if key not in inside}
+        parts.append(common * sum_of_products({without(key, common): n for key, n in inside.items()}))
+    return add_all(*parts) if len(parts) > 1 else parts[0]
+
+
+def integrate_many(products: Sequence[tuple[Expr, ...]], observables: Ranges) -> Whole:
+    """Return what integrates event-only functions over a box; those that many products need are done together."""
+    wanted: dict[Ranges, dict[Expr, None]] = {}
+
+    def note(function: Expr, box: Ranges) -> tuple[float, float]:
+        wanted.setdefault(box, {})[function] = None
+        return 1.0, 1.0
+
+    for factors in products:
+        if not any(node.op is Op.CELL for node in toposort(*factors)):
+            integrate_factors(factors, observables, note)
+    known: dict[Ranges, dict[Expr, tuple[float, float]]] = {}
+    for box, functions in wanted.items():
+        if (
+            len(functions) > FEW
+            and (numbers := integrate_jointly([*functions], box, TOLERANCE, WORST)) is not None
+        ):
+            known[box] = dict(zip(functions, numbers, strict=True))
+    return lambda function, box: known.get(box, {}).get(function) or integrate_box(function, box)
+
+
+def integrate_factors(
+    factors: tuple[Expr, ...], observables: Ranges, whole: Whole | None = None
+) -> tuple[float, float] | None:
+    """Integrate a product over a box, factors in different observables apart; also the integral of its size.
+
+    ``whole`` integrates a function of observables that is no product of functions of some of them.
+    """
+    whole = whole or integrate_box
     groups = grouped(factors)
     number = size = 1.0
     for names, parts in groups:
         box = tuple(o for o in observables if o.name in names)
         factor_integral = (
-            integrate_cells(parts, box, integrate_box)
-            or integrate_sums(parts, box)
-            or integrate_box(multiply_all(*parts), box)
+            integrate_cells(parts, box, whole)
+            or integrate_sums(parts, box, whole)
+            or whole(multiply_all(*parts), box)
             if names
             else (float(evaluate(multiply_all(*parts), {})),) * 2
         )
@@ -135,7 +135,7 @@ def integrate_factors(factors: tuple[Expr, ...], observables: Ranges) -> tuple[f
     return number, size
 
 
-def integrate_sums(parts: list[Expr], box: Ranges) -> tuple[float, float] | None:
+def integrate_sums(parts: list[Expr], box: Ranges, whole: Whole) -> tuple[float, float] | None:
     """Integrate a product of factors that are sums of products of functions of one observable each, if it is one.
 
     An adaptive integral in three observables takes seconds; those in one are the same for many terms.
@@ -149,7 +149,7 @@ def integrate_sums(parts: list[Expr], box: Ranges) -> tuple[float, float] | None
         opened = next((f for f in joint if f.op is Op.ADD and len(set(leaves(Op.COLUMN, f))) > 1), None)
         if opened is not None:
             stack += [(term, *without(factors, opened)) for term in opened.args]
-        elif joint or (one := integrate_factors(factors, box)) is None:
+        elif joint or (one := integrate_factors(factors, box, whole)) is None:
             return None
         else:
             number, size, count = number + one[0], size + one[1], count + 1
@@ -210,10 +210,6 @@ def size_on_axis(expr: Expr, x: Observable) -> float:
 PLACES = (2, 3)  # in a cell and direction, between which tables are polynomials: two are enough for lines
 POINTS_IN_CELL = (20, 32)  # in a cell, of integrals along one axis
 MAX_PLACES = 1 << 24
-
-Whole = Callable[
-    [Expr, tuple[Observable, ...]], tuple[float, float] | None
-]  # an integral, and that of the size
 
 
 def integrate_cells(
