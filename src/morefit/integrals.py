@@ -15,7 +15,7 @@ from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_in_boxes, zeros_of_sums
-from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Nodes, refine
+from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Measure, Nodes, refine
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 from morefit.targets.base import Events
@@ -183,6 +183,8 @@ class SharedBoxes:
     more_points: int = 0
     made: dict[tuple[object, ...], Made] = field(default_factory=dict)
     bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
+    # for integrands alone, which value and derivatives have in common: the last rows of parameters, and boxes
+    alone: dict[Integral, tuple[bytes, Adapted]] = field(default_factory=dict)
 
     def with_more_points(self) -> SharedBoxes:
         """Return the same boxes with more points in each, which shows how accurate they are without any search."""
@@ -365,7 +367,6 @@ class FollowedIntegral:
 
     def adapt(self, rows: Array) -> Adapted:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""
-        domain, subject = self.integral.domain, self.integral.subject
         last = -len(self.integral.probes) - 2  # of the outputs: the integrand
 
         def measure(boxes: Boxes, outputs: slice) -> Array:
@@ -376,18 +377,15 @@ class FollowedIntegral:
             out = self.bind_trial(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
-        places = [p for row in rows for p in places_at(subject, domain, self.integral.values(row))]
-        points = domain.points + self.shared.more_points
-        adapted = adapt(
-            domain,
-            lambda boxes: measure(boxes, slice(last, last + 1)),
-            np.array(places),
-            points=points,
-            search=lambda boxes: zeros_in_boxes(
-                self.integral.integrand, boxes, self.integral.values(rows[0])
-            ),
-        )
-        max_boxes = 2 * len(adapted.boxes) + MORE_BOXES[len(domain.axes)]
+        known = self.shared.alone.get(self.integral)
+        if known is None or known[0] != rows.tobytes():
+            known = (
+                rows.tobytes(),
+                self.adapt_integrand(rows, lambda boxes: measure(boxes, slice(last, last + 1))),
+            )
+            self.shared.alone[self.integral] = known
+        adapted = known[1]
+        max_boxes = 2 * len(adapted.boxes) + MORE_BOXES[len(self.integral.domain.axes)]
         finer = refine(
             lambda boxes: measure(boxes, slice(0, last + 1)),
             adapted.boxes,
@@ -396,3 +394,17 @@ class FollowedIntegral:
         )
         best = finer if finer.error < np.inf else adapted  # smaller boxes may have nodes on top of a pole
         return Adapted(best.boxes, adapted.error, best.totals)
+
+    def adapt_integrand(self, rows: Array, measure: Measure) -> Adapted:
+        """Find boxes that integrate the integrand at all of some rows of parameters."""
+        domain, subject = self.integral.domain, self.integral.subject
+        places = [p for row in rows for p in places_at(subject, domain, self.integral.values(row))]
+        return adapt(
+            domain,
+            measure,
+            np.array(places),
+            points=domain.points + self.shared.more_points,
+            search=lambda boxes: zeros_in_boxes(
+                self.integral.integrand, boxes, self.integral.values(rows[0])
+            ),
+        )

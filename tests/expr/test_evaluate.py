@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from scipy.integrate import dblquad, quad
 
 from judge import judge
-from morefit.expr import column, const, evaluate, integral_of, scalar, where
-from morefit.expr.evaluate import evaluate_all, places_at
+from morefit.expr import Op, column, const, evaluate, integral_of, scalar, where
+from morefit.expr.evaluate import crossing, evaluate_all, places_at, zeros_in_boxes
 from morefit.expr.quadrature import Axis, Boxes, Domain
 from mp_evaluate import DIGITS, Undefined, mp_evaluate
 from strategies import expressions, points
@@ -105,3 +105,27 @@ def test_places_of_an_axis_are_computed_together(monkeypatch):
     places = places_at((m, const(0.2), a, 0.5 * m, m + a), domain, {"a": 0.6})
     assert {tuple(place) for place in np.round(places, 9)} == {(0.2, 0.1), (0.2, 0.8), (0.6, 0.3)}
     assert evaluations == [2, 2]
+
+
+def test_zeros_of_sums_in_boxes_lie_on_the_higher_side_of_a_step():
+    # a narrow ridge ends at a step, where its height is that of one side
+    x, y = column("x"), column("y")
+    ridge = where(x < y, Op.EXP(-(((x - y) / 1e-5) ** 2)), 0.0)
+    domain = Domain((Axis("x"), Axis("y")), hidden=True)
+    boxes = Boxes(domain, np.array([[0.1, 0.0], [0.8, 0.0]]), np.array([[0.4, 0.5], [1.0, 0.3]]))
+    places = zeros_in_boxes(ridge, boxes, {})
+    assert np.isnan(places[1]).all()  # no sum changes its sign
+    assert evaluate(ridge, {"x": places[0, 0], "y": places[0, 1]}) > 0.9
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x**3 - 0.2, lambda x: np.tan(3 * x) - 0.3, lambda x: 1e9 * (x - 0.1), np.sign]
+)
+def test_crossings_are_as_close_as_doubles_need(function):
+    low, high = np.array([[-0.21], [0.0]]), np.array([[1.0], [0.7]])
+    ends = function(low[:, 0]), function(high[:, 0])
+    crossed = np.sign(ends[0]) != np.sign(ends[1])
+    zeros = crossing(lambda points: function(points[:, 0]), low, high, ends)[:, 0]
+    step = 2e-5
+    below, above = function(zeros - step), function(zeros + step)
+    assert np.all((np.sign(below) != np.sign(above))[crossed])

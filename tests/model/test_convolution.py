@@ -608,3 +608,18 @@ def test_true_values_where_a_density_is_not_defined_are_refused():
     x, d = mf.Observable("x", 0.0, 40.0), mf.Observable("d", -10.0, 10.0)
     with pytest.raises(ModelError, match=r"truth must reach into \[0, inf\], where Gamma is defined"):
         mf.Convolution(mf.shapes.Gamma(x, 3.0, 2.0), mf.Gaussian(d, 0.0, 1.0), truth=(-5.0, -1.0))
+
+
+def test_second_derivatives_of_a_log_normal_with_a_resolution_exist():
+    # the square of the inverse of the smallest number was infinite: no fit was valid
+    x = mf.Observable("x", 0.0, 40.0)
+    mu, s, res = (
+        mf.Parameter(n, *v) for n, v in (("mu", (2.3, 1, 3.5)), ("s", (0.3, 0.1, 1)), ("res", (1, 0.3, 3)))
+    )
+    model = mf.Convolution(mf.shapes.LogNormal(x, mu, s), mf.Gaussian(mf.Observable("d", -10, 10), 0.0, res))
+    nll = mf.Likelihood(model, {"x": np.array([8.46, 3.0])})
+    at, step = np.array([2.3, 0.3, 1.0]), 1e-5
+    slopes = [
+        (nll.gradient(at + step * row) - nll.gradient(at - step * row)) / (2 * step) for row in np.eye(3)
+    ]
+    np.testing.assert_allclose(nll.hessian(at), slopes, rtol=1e-5, atol=1e-5)

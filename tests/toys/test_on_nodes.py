@@ -46,10 +46,9 @@ def test_nodes_are_fewer_than_events():
     data = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)}))
     start = {p.name: p.start for p in smeared.parameters}
     ensemble = Ensemble(drawn=data, fitted=data, truth=start, start=start, seed=1, backend=mf.Cpu(threads=1))
-    assert have_fewer_nodes(ensemble.draw(0, np.array([EVENTS, 10])), ensemble.grids).tolist() == [
-        True,
-        False,
-    ]
+    assert have_fewer_nodes(np.array([EVENTS]), ensemble.grids)
+    assert not have_fewer_nodes(np.array([10]), ensemble.grids)
+    assert not have_fewer_nodes(np.array([EVENTS]), [None])
 
 
 def test_fits_are_those_of_events(fitted, at_events):
@@ -75,20 +74,45 @@ def test_toys_with_few_events_have_their_events(at_events):
     assert np.array_equal(few.values, study(events=100).values)
 
 
-def test_cells_that_are_too_wide_are_not_used(monkeypatch, at_events):
-    """Fits that end where cells do not resolve the density are those of events, to the bit."""
-    monkeypatch.setattr(EventSums, "cells_hold", lambda self, cells, full: np.arange(len(full)) != 1)
+@pytest.mark.parametrize("nodes", ["few", "many"])
+def test_cells_that_are_too_wide_are_not_used(nodes, monkeypatch, fitted, at_events):
+    """Fits that end where cells do not resolve the density have cells of their own; without such, they are those of events."""
+    shared = fitted_cells()
+    monkeypatch.setattr(
+        EventSums,
+        "cells_hold",
+        lambda self, cells, full: (np.arange(len(full)) != 1) | (len(cells.edges) != len(shared.edges)),
+    )
+    monkeypatch.setattr(
+        EventSums,
+        "finer_cells",
+        lambda self, cells, row, events: cells.finer if nodes == "few" else None,
+    )
     some = study(toys=3)
+    assert np.array_equal(some.values[[0, 2]], fitted.values[[0, 2]])
+    assert some.values[1] == pytest.approx(fitted.values[1], rel=1e-5)
+    assert not np.array_equal(some.values[1], fitted.values[1])
     at_events()
-    own = study(toys=3)
-    assert np.array_equal(some.values[1], own.values[1])
-    assert not np.array_equal(some.values[0], own.values[0])
+    assert np.array_equal(some.values[1], study(toys=3).values[1]) == (nodes == "many")
+
+
+def fitted_cells() -> Any:
+    likelihood = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)}))
+    return likelihood.cells(np.array([[p.start for p in likelihood.all_parameters]]))
+
+
+def test_cells_are_halved_where_a_fit_needs_it():
+    likelihood, cells = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)})), fitted_cells()
+    narrow = np.array([{"mu": 8.0, "w": 0.8, "s": 0.5}[p.name] for p in likelihood.all_parameters])
+    finer = likelihood.finer_cells(cells, narrow, EVENTS)
+    assert likelihood.cells_hold(finer, narrow[None]).all()
+    assert len(cells.nodes) < len(finer.nodes) < len(cells.finer.finer.nodes)
+    assert likelihood.finer_cells(cells, narrow, len(cells.nodes)) is None
 
 
 def test_cells_hold_where_they_were_made_and_not_far_away():
     likelihood = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)}))
-    start = np.array([[p.start for p in likelihood.all_parameters]])
-    cells = likelihood.cells(start)
+    start, cells = np.array([[p.start for p in likelihood.all_parameters]]), fitted_cells()
     narrow = np.array([[{"mu": 8.0, "w": 0.3, "s": 0.3}[p.name] for p in likelihood.all_parameters]])
     assert likelihood.cells_hold(cells, np.concatenate([start, narrow])).tolist() == [True, False]
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Integers
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
-from morefit.expr.adapt import adapt, combine_places
+from morefit.expr.adapt import POINT, adapt, combine_places
 from morefit.expr.node import Expr
 from morefit.expr.operations import Op
 from morefit.expr.quadrature import TOLERANCE, WORST_ERROR, Adapted, Axis, Boxes, Domain, NodeDomain
 from morefit.expr.symbol import Symbol, Table
-from morefit.expr.walk import domain_of, leaves, rule_of, toposort
+from morefit.expr.walk import BINDING, domain_of, leaves, rule_of, toposort
 
 MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
 # points of an axis, then of each piece with a change of sign, and the number of scans
 FIRST_SCAN, LATER_SCAN, SCANS = 513, 33, 5
 MAX_ZEROS = 100
 GRID = {2: 5, 3: 3}  # points in each direction of a box at which signs of sums are compared
-HALVINGS = 14  # of a piece with a change of sign, before a chord meets zero
+MAX_STEPS = 16  # towards a zero in a piece with a change of sign,
+CLOSE = 2.0**-30  # until that much of the piece is left
 
 
 def evaluate(root: Expr, values: Mapping[str, Any]) -> Any:
@@ -161,53 +164,129 @@ def places_at(integrand: Sequence[Expr], domain: Domain, values: Mapping[str, fl
     return np.concatenate([zeros_of_sums(integrand[0], domain.axes[0], values)[:, None], places])
 
 
+@dataclass(frozen=True, eq=False)
+class Along:
+    """A formula along the axes of boxes: what depends on none of them is computed once, and the rest wherever it is needed."""
+
+    values: Mapping[str, float]
+    fixed: Mapping[Expr, Any]
+    sums: tuple[Expr, ...]  # that depend on an axis
+    orders: dict[tuple[Expr, ...], list[Expr]] = field(default_factory=dict)  # in which parts are computed
+
+    @classmethod
+    def of(cls, body: Expr, names: Iterable[str], values: Mapping[str, float]) -> Along:
+        order = toposort(body, enter_integrals=False, enter_sums=False)
+        known, varying = set(names), set[Expr]()
+        for node in order:
+            if node.op is Op.COLUMN or node.op in BINDING:
+                varies = any(leaf.name in known for leaf in leaves(Op.COLUMN, node))
+            else:
+                varies = any(a in varying for a in node.args)
+            if varies:
+                varying.add(node)
+        fixed: dict[Expr, Any] = {}
+        evaluate_nodes((node for node in order if node not in varying), values, fixed)
+        return cls(values, fixed, tuple(node for node in order if node.op is Op.ADD and node in varying))
+
+    def at_one(self, root: Expr, boxes: Boxes, points: Array) -> Array:
+        return self.at([root], boxes, points)[0]
+
+    def at(self, roots: Sequence[Expr], boxes: Boxes, points: Array) -> list[Array]:
+        """Evaluate parts of the formula at points of the unit cube, (..., axes); not too many of them together."""
+        if (known := tuple(roots)) not in self.orders:
+            nodes = toposort(*roots, enter_integrals=False, enter_sums=False)
+            self.orders[known] = [node for node in nodes if node not in self.fixed]
+        order = self.orders[known]
+        flat = points.reshape(-1, points.shape[-1])
+        parts = []
+        for start in range(0, len(flat), MAX_NODES) or [0]:
+            some, done = flat[start : start + MAX_NODES], dict(self.fixed)
+            with np.errstate(all="ignore"):
+                evaluate_nodes(order, {**self.values, **columns_at(boxes, some)}, done)
+            parts.append([np.broadcast_to(done[root], len(some)) for root in roots])
+        return [np.concatenate(own).reshape(points.shape[:-1]) for own in zip(*parts, strict=True)]
+
+
 def zeros_in_boxes(body: Expr, boxes: Boxes, values: Mapping[str, float]) -> Array:
     """Return a point of each box (boxes, axes) where a sum in a formula is zero, if one changes its sign there; nan if none does.
 
     Of all such points on the lines of a grid, it is the one where the formula is largest.
     """
-    domain, axes = boxes.domain, len(boxes.domain.axes)
-    best, heights = np.full(boxes.low.shape, np.nan), np.full(len(boxes), -np.inf)
-    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, GRID[axes])] * axes, indexing="ij"), axis=-1)
-    shape, widths = grid.shape[:-1], boxes.high - boxes.low
-    inside = boxes.low[:, None] + widths[:, None] * grid.reshape(-1, axes)
-    for one in sums_along(body, domain.names) if domain.places or domain.hidden else ():
-        numbers = at_points(one, boxes, inside, values).reshape(len(boxes), *shape)
-        for axis in range(axes):
-            first, last = (np.moveaxis(numbers, 1 + axis, 1)[:, end] for end in (slice(-1), slice(1, None)))
-            changes = np.moveaxis(first * last < 0, 1, 1 + axis)
-            rows, *cell = np.nonzero(changes)
-            low = boxes.low[rows] + widths[rows] * np.stack(cell, axis=1) / (GRID[axes] - 1)
-            step = np.zeros_like(low)
-            step[:, axis] = widths[rows, axis] / (GRID[axes] - 1)
-            points = crossing(partial(at_points, one, boxes, values=values), low, low + step)
-            height = np.nan_to_num(np.abs(at_points(body, boxes, points, values)))
-            order = np.argsort(height, kind="stable")  # the last one of a box stays
-            order = order[height[order] > heights[rows[order]]]
-            best[rows[order]], heights[rows[order]] = points[order], height[order]
+    domain = boxes.domain
+    best = np.full(boxes.low.shape, np.nan)
+    if not (domain.places or domain.hidden):
+        return best
+    along = Along.of(body, domain.names, values)
+    each = list(zeros_of_each(along, boxes))
+    if not each:
+        return best
+    which, places = (np.concatenate(own) for own in zip(*each, strict=True))
+    side = POINT * (boxes.high - boxes.low)[which]
+    places = np.clip(places, boxes.low[which] + side, boxes.high[which] - side)
+    heights = np.nan_to_num(np.abs(along.at_one(body, boxes, places)))
+    order = np.argsort(-heights, kind="stable")[::-1]  # the last one of a box stays
+    best[which[order]] = places[order]
     return best
 
 
-def crossing(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return where a function is zero between two points with different signs, for each row of them."""
-    if not len(low):
-        return low
-    sign = np.sign(function(low))
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        before = (np.sign(function(middle)) == sign)[:, None]
-        low, high = np.where(before, middle, low), np.where(before, high, middle)
-    first, last = function(low)[:, None], function(high)[:, None]
-    return np.asarray(low + (high - low) * np.where(first != last, first / (first - last), 0.5))
+def zeros_of_each(along: Along, boxes: Boxes) -> Iterator[tuple[Integers, Array]]:
+    """Go through sums; return the boxes with zeros on the lines of their grids, and where these are, (zeros, axes).
+
+    At a zero there may be a step: its sides are returned as well.
+    """
+    axes = len(boxes.domain.axes)
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, GRID[axes])] * axes, indexing="ij"), axis=-1)
+    low, high = (end.reshape(-1, *(1,) * axes, axes) for end in (boxes.low, boxes.high))
+    inside = low + (high - low) * grid
+    every = along.at(along.sums, boxes, inside) if along.sums else []
+    for one, numbers in zip(along.sums, every, strict=True):
+        cells, steps = [], []
+        for axis in range(axes):
+            first, last = (np.moveaxis(numbers, 1 + axis, 1)[:, end] for end in (slice(-1), slice(1, None)))
+            cells.append(np.argwhere(np.moveaxis(first * last < 0, 1, 1 + axis)))
+            steps.append(cells[-1] + np.eye(1 + axes, dtype=np.int64)[1 + axis])
+        here, ahead = (tuple(np.concatenate(ends).T) for ends in (cells, steps))
+        low, high = inside[here], inside[ahead]
+        zero = crossing(partial(along.at_one, one, boxes), low, high, (numbers[here], numbers[ahead]))
+        near = 2 * POINT * (high - low) * (GRID[axes] - 1)
+        yield np.tile(here[0], 3), np.concatenate([zero, zero - near, zero + near])
 
 
-def at_points(expr: Expr, boxes: Boxes, points: Array, values: Mapping[str, float]) -> Array:
-    """Evaluate an expression at points of the unit cube, whose last axis has their coordinates."""
+def crossing(function: Callable[[Array], Array], low: Array, high: Array, ends: tuple[Array, Array]) -> Array:
+    """Return where a function is zero between two points with different signs, for each row of them.
+
+    By inverse quadratic interpolation where that is safe, else by halving (T. R. Chandrupatla, Adv. Eng. Softw. 28 (1997) 145).
+    """
+    a, b, c = np.zeros(len(low)), np.ones(len(low)), np.zeros(len(low))
+    fa, fb, fc = ends[0].copy(), ends[1].copy(), ends[0].copy()
+    part, left = np.full(len(low), 0.5), np.arange(len(low))
+    for _ in range(MAX_STEPS if len(low) else 0):
+        x = a[left] + part * (b[left] - a[left])
+        value = function(low[left] + (high - low)[left] * x[:, None])
+        same = np.sign(value) == np.sign(fa[left])
+        c[left], fc[left] = np.where(same, a[left], b[left]), np.where(same, fa[left], fb[left])
+        b[left], fb[left] = np.where(same, b[left], a[left]), np.where(same, fb[left], fa[left])
+        a[left], fa[left] = x, value
+        left = left[(np.abs(b - a)[left] > CLOSE) & (value != 0)]
+        if not len(left):
+            break
+        with np.errstate(all="ignore"):
+            xi, phi = ((p - q)[left] / (r - q)[left] for p, q, r in ((a, b, c), (fa, fb, fc)))
+            inverse = (fa / (fb - fa) * fc / (fb - fc))[left]
+            inverse += ((c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb))[left]
+            safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & np.isfinite(inverse)
+            least = 0.5 * CLOSE / np.abs(b - a)[left]
+        part = np.clip(np.where(safe, inverse, 0.5), least, 1 - least)
+    return np.asarray(low + (high - low) * np.where(np.abs(fa) <= np.abs(fb), a, b)[:, None])
+
+
+def columns_at(boxes: Boxes, points: Array) -> dict[str, Array]:
+    """Return the columns of points of the unit cube, whose last axis has their coordinates."""
     columns = {}
     for k, axis in enumerate(boxes.domain.axes):
         power = boxes.power if axis.singular else 1
         columns[axis.name] = axis.low + (axis.high - axis.low) * points[..., k] ** power
-    return np.array(np.broadcast_to(evaluate(expr, {**values, **columns}), points.shape[:-1]), np.float64)
+    return columns
 
 
 def sums_along(body: Expr, names: Iterable[str]) -> tuple[Expr, ...]:

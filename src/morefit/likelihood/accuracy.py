@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -102,18 +102,44 @@ def moved_edges(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
 
     The likelihood of a mixture has a minimum between any two events there; without other components no event lies beyond.
     """
-    values = {p.name: p.start for p in model.parameters}
-    names: set[str] = set()
     components = tuple(model.components())
-    for pdf in components if len(components) > 1 else ():
+    return names_moving(components if len(components) > 1 else (), floating, ends_at)
+
+
+@lru_cache(maxsize=256)
+def moved_steps(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
+    """Return the floating parameters that move a step of a density, as of a floor: the likelihood jumps where it passes an event."""
+    return names_moving(tuple(model.components()), floating, steps_at)
+
+
+def names_moving(
+    components: Sequence[Pdf], floating: tuple[str, ...], test: Callable[[Array], bool]
+) -> frozenset[str]:
+    """Return the floating parameters that move points on whose sides densities are as a test says, at the start values."""
+    names: set[str] = set()
+    for pdf in components:
+        values = {p.name: p.start for p in pdf.parameters}
         for x in pdf.observables:
-            step = JUMP_STEP * (x.high - x.low)
+            around = JUMP_STEP * (x.high - x.low) * np.array([-1.0, -0.1, 0.1, 1.0])
             for moving, edge, known in moving_points(pdf, x, values, floating):
                 with np.errstate(all="ignore"):
-                    sides = evaluate(pdf.density(), {**known, x.name: edge + np.array([-step, step])})
-                if np.sum(np.broadcast_to(sides, 2) > 0) == 1:
+                    sides = np.broadcast_to(evaluate(pdf.density(), {**known, x.name: edge + around}), 4)
+                if test(sides):
                     names |= moving
     return frozenset(names)
+
+
+def ends_at(sides: Array) -> bool:
+    """Return whether a density is zero on one side of a point."""
+    return bool((sides[0] > 0) != (sides[-1] > 0))
+
+
+def steps_at(sides: Array) -> bool:
+    """Return whether a density has a step, between values above zero: it changes as much however near both sides are."""
+    if not np.all(sides > 0):
+        return False
+    far, near = (abs(float(np.log(sides[-k - 1] / sides[k]))) for k in (0, 1))
+    return near > JUMP and near > 0.5 * far
 
 
 def moving_points(

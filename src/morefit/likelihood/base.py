@@ -219,6 +219,11 @@ class Term(ABC):
         names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
         return tuple(name in names for name in floating)
 
+    def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""
+        names = frozenset[str]().union(*(part.moved_steps(floating) for part in self.parts))
+        return tuple(name for name in floating if name in names)
+
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""
         total: dict[str, float] = {}

@@ -34,6 +34,7 @@ NEAR = 0.05  # relative: rows that are closer are not checked again
 
 Logs = Callable[[Array, Array], Array]  # of points and rows of parameters: log densities, (rows, points)
 
+NOWHERE = np.empty(0)
 NODES = -np.cos(np.pi / (DEGREE + 1) * (np.arange(DEGREE + 1) + 0.5))  # Chebyshev's, in [-1, 1]
 
 
@@ -47,29 +48,28 @@ def to_coefficients() -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Equal cells between the first and the last event of one observable; nothing is computed in those without events."""
+    """Cells between the first and the last event of one observable; nothing is computed in those without events."""
 
     edges: Array
     events: Integers  # the cell of each event
     filled: Integers  # the cells that have events
 
     @classmethod
-    def of(cls, x: Array, count: int) -> Cells:
-        edges = np.linspace(x.min(), x.max(), count + 1)
+    def of(cls, x: Array, edges: Array) -> Cells:
         events = cells_of(x, edges)
-        return cls(edges, events, np.flatnonzero(np.bincount(events, minlength=count)))
+        return cls(edges, events, np.flatnonzero(np.bincount(events, minlength=len(edges) - 1)))
 
     @classmethod
-    def over(cls, low: float, high: float, count: int) -> Cells:
+    def over(cls, edges: Array) -> Cells:
         """Return cells over a range, whose nodes serve any events in it."""
-        return cls(np.linspace(low, high, count + 1), np.empty(0, np.int64), np.arange(count))
+        return cls(edges, np.empty(0, np.int64), np.arange(len(edges) - 1))
 
     @property
     def finer(self) -> Cells:
-        """Twice as many cells over the same range."""
-        return Cells.over(self.edges[0], self.edges[-1], 2 * (len(self.edges) - 1))
+        """Cells of half the widths over the same range."""
+        return Cells.over(halved(self.edges))
 
-    @property
+    @cached_property
     def nodes(self) -> Array:
         """The nodes of the filled cells, cell by cell."""
         low, high = self.edges[self.filled, None], self.edges[self.filled + 1, None]
@@ -100,12 +100,15 @@ class Cells:
 
     def error(self, x: Array, logs: Logs, full: Array) -> float:
         """Return how far interpolated log densities are from computed ones, at points all over filled cells and at events."""
-        checks = np.concatenate([np.linspace(x.min(), x.max(), CHECKS), x[:: max(1, len(x) // CHECKS)]])
-        return float(self.errors(checks, logs, full).max())
+        return float(self.errors(points_between(x), logs, full).max())
 
-    @np.errstate(all="ignore")
     def errors(self, checks: Array, logs: Logs, full: Array) -> Array:
         """Return the largest such error at points in filled cells, for each row of parameters; inf if one is not a number."""
+        return np.asarray(self.errors_in_cells(checks, logs, full).max(axis=1, initial=0.0))
+
+    @np.errstate(all="ignore")
+    def errors_in_cells(self, checks: Array, logs: Logs, full: Array) -> Array:
+        """Return the largest such error in each filled cell, (rows, cells)."""
         places = np.full(len(self.edges) - 1, -1)
         places[self.filled] = np.arange(len(self.filled))
         cells = cells_of(checks, self.edges)
@@ -115,8 +118,21 @@ class Cells:
         at_nodes = computed[:, : len(nodes)].reshape(len(full), -1, DEGREE + 1)
         coefficients = (at_nodes @ to_coefficients().T)[:, places[cells]]
         between = sum(coefficients[..., k] * t for k, t in enumerate(self.polynomials(checks, cells)))
-        worst = np.abs(between - computed[:, len(nodes) :]).max(axis=1)
-        return np.where(np.isfinite(worst), worst, np.inf)
+        worst = np.zeros((len(full), len(self.filled)))
+        off = np.abs(between - computed[:, len(nodes) :])
+        for row, own in zip(worst, np.where(np.isfinite(off), off, np.inf), strict=True):
+            np.maximum.at(row, places[cells], own)
+        return worst
+
+
+def halved(edges: Array) -> Array:
+    """Return the edges of cells of half the widths."""
+    return np.sort(np.concatenate([edges, (edges[:-1] + edges[1:]) / 2]))
+
+
+def points_between(x: Array) -> Array:
+    """Return points all over the range of some values, and some of these."""
+    return np.concatenate([np.linspace(x.min(), x.max(), CHECKS), x[:: max(1, len(x) // CHECKS)]])
 
 
 def cells_of(x: Array, edges: Array) -> Integers:
@@ -152,10 +168,10 @@ class FollowedNodes:
     @classmethod
     def of(cls, name: str, x: Array, weights: Array | None, logs: Logs, full: Array) -> FollowedNodes | None:
         """Return nodes for a log density; None if the events themselves are as cheap."""
-        count = None if not len(x) or np.ptp(x) == 0 else cells_for(x, logs, full)
-        if count is None:
+        edges = None if not len(x) or np.ptp(x) == 0 else edges_for(x, logs, full)
+        if edges is None:
             return None
-        return cls(name, x, weights, logs, nodes=make_nodes(name, x, weights, count), checked=full)
+        return cls(name, x, weights, logs, nodes=make_nodes(name, x, weights, edges), checked=full)
 
     def at(self, full: Array | None) -> EventNodes | None:
         """Return nodes that hold at rows of parameters, None if there are none; those of the last call without any."""
@@ -170,42 +186,63 @@ class FollowedNodes:
         if self.nodes.cells.error(self.x, self.logs, new) <= WORST:
             self.checked = np.concatenate([new, self.checked])[:MAX_CHECKED]
             return self.nodes
-        count = cells_for(self.x, self.logs, new, len(self.nodes.cells.edges) - 1)
-        if count is None:
+        rows = np.concatenate([new, self.checked])[:MAX_CHECKED]
+        edges = edges_for(self.x, self.logs, rows)
+        if edges is None:
             return None
-        self.nodes, self.checked = make_nodes(self.name, self.x, self.own, count), new[:MAX_CHECKED]
+        self.nodes, self.checked = make_nodes(self.name, self.x, self.own, edges), rows
         return self.nodes
 
     def finer(self) -> EventNodes:
         """Return twice as many nodes as in the last call."""
-        return make_nodes(self.name, self.x, self.own, 2 * (len(self.nodes.cells.edges) - 1))
+        return make_nodes(self.name, self.x, self.own, halved(self.nodes.cells.edges))
 
 
-def make_nodes(name: str, x: Array, weights: Array | None, count: int) -> EventNodes:
-    cells = Cells.of(x, count)
+def make_nodes(name: str, x: Array, weights: Array | None, edges: Array) -> EventNodes:
+    cells = Cells.of(x, edges)
     return EventNodes(name, cells.nodes, cells.weights(x, weights), cells)
 
 
-def cells_for(x: Array, logs: Logs, full: Array, first: int = FIRST_CELLS) -> int | None:
-    """Return twice as many cells as a log density needs; None if their nodes are not much fewer than events."""
-    count, error = first, 0.0
-    while count <= MAX_CELLS and FEWER * (DEGREE + 1) * 2 * count <= len(x) and error < np.inf:
-        error = Cells.of(x, count).error(x, logs, full)
-        if error <= TOLERANCE:
-            return 2 * count
-        count *= 2
-    return None
+def edges_for(x: Array, logs: Logs, full: Array) -> Array | None:
+    """Return the edges of twice as many cells as a log density needs; None if their nodes are not much fewer than events."""
+    edges = resolved_edges(first_edges(x), logs, full, len(x) / (FEWER * (DEGREE + 1) * 2), points_between(x))
+    return None if edges is None else halved(edges)
 
 
 def cells_over(low: float, high: float, logs: Logs, full: Array) -> Cells | None:
     """Return as many cells over a range as a log density needs; None if there is no such number."""
-    points, count, error = np.linspace(low, high, CHECKS), FIRST_CELLS, 0.0
-    while count <= MAX_CELLS and error < np.inf:
-        cells = Cells.over(low, high, count)
-        error = cells.error(points, logs, full)
-        if error <= TOLERANCE:
-            return cells
-        count *= 2
+    ends = np.array([low, high])
+    edges = resolved_edges(first_edges(ends), logs, full, MAX_CELLS, points_between(ends))
+    return None if edges is None else Cells.over(edges)
+
+
+def first_edges(x: Array) -> Array:
+    return np.linspace(x.min(), x.max(), FIRST_CELLS + 1)
+
+
+def resolved_edges(
+    edges: Array, logs: Logs, full: Array, most: float, checks: Array = NOWHERE
+) -> Array | None:
+    """Return the edges of cells that resolve a log density: those that do not are halved; None if there are too many.
+
+    It is compared at points all over a cell, and at further ones.
+    """
+    done = np.zeros(len(edges) - 1, np.bool_)
+    while len(done) <= most:
+        wide = Cells(edges, np.empty(0, np.int64), np.flatnonzero(~done))
+        inside = np.concatenate(
+            [checks, Cells(halved(edges), wide.events, np.flatnonzero(np.repeat(~done, 2))).nodes]
+        )
+        worst = wide.errors_in_cells(inside, logs, full).max(axis=0)
+        if not np.isfinite(worst).all():
+            return None
+        cut = np.zeros(len(done), np.bool_)
+        cut[wide.filled] = worst > TOLERANCE
+        if not cut.any():
+            return edges
+        middle = (edges[:-1] + edges[1:])[cut] / 2
+        done = np.repeat(~cut, 1 + cut)
+        edges = np.sort(np.concatenate([edges, middle]))
     return None
 
 

@@ -23,6 +23,8 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import (
+    DEGREE,
+    FEWER,
     WORST,
     Cells,
     EventNodes,
@@ -30,6 +32,7 @@ from morefit.likelihood.event_nodes import (
     Logs,
     cells_over,
     requests_apart,
+    resolved_edges,
     split_slow,
     varying,
 )
@@ -205,14 +208,23 @@ class EventSums(Term):
         if name is None:
             return None
         (o,) = (o for o in self.model.observables if o.name == name)
-        return cells_over(o.low, o.high, self.logs_of(varying(self.model.summed), name), full)
+        return cells_over(o.low, o.high, self.slow_logs, full)
 
     def cells_hold(self, cells: Cells, full: Array) -> Flags:
         """Return at which rows of parameters cells resolve the log density."""
+        return cells.errors(cells.finer.nodes, self.slow_logs, full) <= WORST
+
+    def finer_cells(self, cells: Cells, row: Array, events: int) -> Cells | None:
+        """Return cells with halves of those that do not resolve the log density; None if nodes are not fewer than events."""
+        edges = resolved_edges(cells.edges, self.slow_logs, row[None], events / (FEWER * (DEGREE + 1)))
+        return None if edges is None else Cells.over(edges)
+
+    @property
+    def slow_logs(self) -> Logs:
+        """The log density that takes long, as a function of the only observable."""
         name = self.slow_name
         assert name is not None
-        logs = self.logs_of(varying(self.model.summed), name)
-        return cells.errors(cells.finer.nodes, logs, full) <= WORST
+        return self.logs_of(varying(self.model.summed), name)
 
     @cached_property
     def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:

@@ -222,6 +222,9 @@ class TableLikelihood(Likelihood):
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 
+    def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
     @property
     def facts(self) -> dict[str, Any]:
         """What toys depend on besides the model."""

@@ -24,6 +24,7 @@ from morefit.likelihood.accuracy import (
     integral_error,
     is_numerical,
     moved_edges,
+    moved_steps,
     with_unsolved,
 )
 from morefit.likelihood.base import Point
@@ -231,6 +232,10 @@ class Likelihood(EventSums):
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point beyond which a density is zero."""
         return moved_edges(self.model, floating)
+
+    def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move a step of the density."""
+        return moved_steps(self.model, floating)
 
     # --------------------------------------------------------------------- data, and data like them
 

@@ -282,6 +282,14 @@ def stepping(name: str) -> str:
     )
 
 
+def jumping(names: Sequence[str]) -> str:
+    """Describe parameters that move a step of a density."""
+    return (
+        f"the density has a step that moves with {' and '.join(names)}: the likelihood jumps wherever it passes an event, and"
+        " derivatives do not lead to its minimum; write a smooth formula, or fix it and compare the nll at several values"
+    )
+
+
 def undetermined(direction: Direction) -> str:
     """Describe which parameters the data do not determine."""
     *others, last = sorted(direction)

@@ -21,6 +21,7 @@ from morefit.minimise.check import (
     check_parabola,
     edm_goal,
     failure_reasons,
+    jumping,
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
 from morefit.minimise.kinks import at_kink, describe_valley, lowest_beside
@@ -87,6 +88,9 @@ def minimise_likelihood(
     ready = time.perf_counter()
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", []
+    if verdict is None and end is not None and (steps := likelihood.stepping(problem.floating)):
+        # no minimiser with derivatives ends there
+        verdict, problems = check_minimum(objective, end.x, options.tolerance), [jumping(steps)]
     if verdict is None:
         from morefit.minimise.minuit import Migrad  # seldom needed
 

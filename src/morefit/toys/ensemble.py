@@ -283,8 +283,11 @@ class Ensemble:
 
     @cached_property
     def at_nodes(self) -> Ensemble:
-        """The same for toys whose events are nodes, with numbers of events as weights."""
-        other = replace(self, weighted=True, on_nodes=True)
+        """The same for toys whose events are nodes, with numbers of events as weights.
+
+        Integrals for each node take much longer than those for all, whose boxes hence are fine from the start.
+        """
+        other = replace(self, weighted=True, on_nodes=True, finer=FINER)
         other.boxes = self.boxes
         return other
 

@@ -26,7 +26,7 @@ from morefit.expr import (
     toposort,
     where,
 )
-from morefit.model.integrate.solve import MAX_STEPS, Span, nodes_with, polynomial, solve, solve_turns
+from morefit.model.integrate.solve import MAX_STEPS, Polynomials, Span, nodes_with, solve, solve_turns
 
 SECTIONS = (1, 2, 4)  # of a range, in each of which there is to be one crossing at most
 MAX_NODES = 80  # of an expression, of which an edge has a score of copies
@@ -295,14 +295,14 @@ def find_centres(
     hidden = False
     centres: dict[Expr, None] = {}
     span = span_of(x, ends, points)
-    within = nodes_with(density, {x}) - nodes_with(density, inner)
-    for node in toposort(density, enter_integrals=False, enter_sums=False):
+    known = Polynomials.within(density, x)
+    within = known.nodes - nodes_with(density, inner)
+    for node, coefficients in known.of.items():
         if node.op is not Op.ADD or node not in within:
             continue
-        coefficients = polynomial(node, x)
         if coefficients is not None and len(coefficients) == 3:
             centres[-coefficients[1] / (2 * coefficients[2])] = None
-        zeros = solve_turns(node, x, span, choices=False)  # edges lie there in any case
+        zeros = solve_turns(node, x, span, choices=False, known=known)  # edges lie there in any case
         hidden |= zeros is None
         centres |= dict.fromkeys(zeros or ())
     return list(centres), hidden

@@ -39,6 +39,7 @@ RARE = 0.05  # of all points at which it changes: fewer are no ridge
 CLOSE = 1e-3  # of a range: two edges that differ by less are one ridge
 NEAR = 1e-4  # of an axis: the least distance from an edge at which that is looked at
 LEAST_RIDGE = 1e-6  # if it changes by this part of the largest value
+NOTHING = 1e-30  # of a range: edges that differ by less are one, as those of x > 0 and of max(x, 1e-150)
 # operations that make no peak, however large their arguments are
 PEAKLESS = (
     COMPARISONS
@@ -212,12 +213,13 @@ class Edges:
     def distinct(self, exprs: Sequence[Expr]) -> dict[Expr, Array]:
         """Return expressions with their values at all points; those that agree with an earlier one are dropped."""
         known: dict[Expr, Array] = {}
-        rows = np.empty((len(exprs), SAMPLES))
+        rows, near = np.empty((len(exprs), SAMPLES)), NOTHING * (self.x.high - self.x.low)
         for e in dict.fromkeys(exprs):
             earlier, row = rows[: len(known)], rows[len(known)]
             row[:] = evaluate(e, self.points)
-            alike = agree(earlier[:, ::AT_START], row[::AT_START])  # most differ at a few points already
-            if not agree(earlier[alike], row).any():
+            # most differ at a few points already
+            alike = agree(earlier[:, ::AT_START], row[::AT_START], near)
+            if not agree(earlier[alike], row, near).any():
                 known[e] = row
         return known
 
@@ -278,9 +280,9 @@ class Edges:
         return bool(np.all(np.diff(values, axis=0) >= 0))
 
 
-def agree(some: Array, values: Array) -> NDArray[np.bool_]:
+def agree(some: Array, values: Array, near: float = 0.0) -> NDArray[np.bool_]:
     """Return whether expressions have the same values wherever they were tried, within rounding."""
-    same = np.abs(some - values) <= 1e-9 * np.maximum(np.abs(some), np.abs(values))
+    same = np.abs(some - values) <= np.maximum(1e-9 * np.maximum(np.abs(some), np.abs(values)), near)
     return np.asarray(np.all(same | (np.isnan(some) & np.isnan(values)), axis=-1))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 
+from morefit.dataclass import dataclass
 from morefit.expr import (
     ONE,
     ZERO,
@@ -46,8 +47,13 @@ def solve(zero: Expr, x: Expr) -> tuple[Expr, ...] | None:
     return solve_turns(zero, x, None)
 
 
-def solve_turns(zero: Expr, x: Expr, span: Span | None, choices: bool = True) -> tuple[Expr, ...] | None:
-    """Solve ``zero == 0`` for a leaf; periodic functions for the turns that their arguments span, if that is known."""
+def solve_turns(
+    zero: Expr, x: Expr, span: Span | None, choices: bool = True, known: Polynomials | None = None
+) -> tuple[Expr, ...] | None:
+    """Solve ``zero == 0`` for a leaf; periodic functions for the turns that their arguments span, if that is known.
+
+    ``known`` are the polynomials of all nodes of an expression that it is a part of.
+    """
     solutions: dict[Expr, None] = {}
     open_equations, seen, tried = [(zero, ZERO)], dict[Expr, set[Expr]](), 0
     while open_equations:
@@ -56,26 +62,26 @@ def solve_turns(zero: Expr, x: Expr, span: Span | None, choices: bool = True) ->
             continue
         seen[left].add(right)
         tried += 1
-        within = nodes_with(left, {x})
-        if left not in within:
+        own = known if known is not None and left in known.of else Polynomials.within(left, x)
+        if left not in own.nodes:
             continue
-        if (pair := roots_of_square(left, right, x, within)) is not None:
+        if (pair := roots_of_square(left, right, own)) is not None:
             solutions |= dict.fromkeys(pair)
             continue
-        coefficients = polynomial(left, x)
+        coefficients = own.of[left]
         if coefficients is not None:
             solutions |= dict.fromkeys(roots(difference(coefficients[0], right), coefficients[1:]))
             continue
-        simpler = invert(left, right, within, span)
+        simpler = invert(left, right, own.nodes, span)
         if simpler is None and choices:
-            simpler = without_choices(left, right, within)
+            simpler = without_choices(left, right, own.nodes)
         if simpler is None or tried > MAX_EQUATIONS:
             return None
         open_equations += simpler
     return tuple(solutions)
 
 
-def without_choices(left: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+def without_choices(left: Expr, right: Expr, within: Set[Expr]) -> list[Equation] | None:
     """Return the equations with either side of a choice, or the square of one with a root; not all solutions are its own."""
     nodes = [n for n in toposort(left, enter_integrals=False, enter_sums=False) if n in within]
     for node in reversed(nodes):  # the outermost first, so that most of what is inside of it is left out
@@ -113,18 +119,30 @@ def squared(zero: Expr, root: Expr) -> Expr | None:
     return difference(product(square(odd), inside), square(even))
 
 
+@dataclass(frozen=True, eq=False)
+class Polynomials:
+    """All nodes of an expression as polynomials in a leaf: what a sum and its parts have in common is computed once."""
+
+    of: Mapping[Expr, list[Expr] | None]  # coefficients; None of what is none of degree 2 at most
+    nodes: Set[Expr]  # those that depend on the leaf
+
+    @classmethod
+    def within(cls, root: Expr, x: Expr) -> Polynomials:
+        nodes = nodes_with(root, {x})
+        done: dict[Expr, list[Expr] | None] = {}
+        for node in toposort(root, enter_integrals=False, enter_sums=False):
+            if node is x:
+                done[node] = [ZERO, ONE]
+            elif node not in nodes:
+                done[node] = [node]
+            else:
+                done[node] = None if node.op is Op.NODE_SUM else combine(node, [done[a] for a in node.args])
+        return cls(done, nodes)
+
+
 def polynomial(root: Expr, x: Expr) -> list[Expr] | None:
     """Return the coefficients of an expression as a polynomial in a leaf, of degree 2 at most, or None."""
-    within = nodes_with(root, {x})
-    done: dict[Expr, list[Expr] | None] = {}
-    for node in toposort(root, enter_integrals=False, enter_sums=False):
-        if node is x:
-            done[node] = [ZERO, ONE]
-        elif node not in within:
-            done[node] = [node]
-        else:
-            done[node] = None if node.op is Op.NODE_SUM else combine(node, [done[a] for a in node.args])
-    return done[root]
+    return Polynomials.within(root, x).of[root]
 
 
 def combine(node: Expr, parts: Sequence[list[Expr] | None]) -> list[Expr] | None:
@@ -168,28 +186,33 @@ def roots(constant: Expr, rest: Sequence[Expr]) -> list[Expr]:
     return [difference(middle, half), total(middle, half)]
 
 
-def roots_of_square(left: Expr, right: Expr, x: Expr, within: set[Expr]) -> list[Expr] | None:
+def roots_of_square(left: Expr, right: Expr, known: Polynomials) -> list[Expr] | None:
     """Return the zeros of a written square of a line, the smaller first; None if an expression is none.
 
     Multiplied out, they would be the difference of two large numbers where the line is steep, as (x - mu) / sigma is.
     """
-    while left.op in (Op.ADD, Op.MUL):
-        inner, outer = [a for a in left.args if a in within], [a for a in left.args if a not in within]
-        if len(inner) != 1:
-            return None
-        right = difference(right, total(*outer)) if left.op is Op.ADD else quotient(right, product(*outer))
-        left = inner[0]
-    if left.op is not Op.POW or left.args[1].op is not Op.CONST or left.args[1].number != 2:
+    layers: list[Expr] = []
+    square_of, inner = left, [left]
+    while square_of.op in (Op.ADD, Op.MUL) and len(inner) == 1:
+        layers.append(square_of)
+        inner = [a for a in square_of.args if a in known.nodes]
+        square_of = inner[0]
+    if len(inner) != 1 or square_of.op is not Op.POW or square_of.args[1].op is not Op.CONST:
         return None
-    line = polynomial(left.args[0], x)
-    if line is None or len(line) != 2 or right is ZERO:
+    line = known.of[square_of.args[0]]
+    if square_of.args[1].number != 2 or line is None or len(line) != 2:
+        return None
+    for layer in layers:
+        outer = [a for a in layer.args if a not in known.nodes]
+        right = difference(right, total(*outer)) if layer.op is Op.ADD else quotient(right, product(*outer))
+    if right is ZERO:
         return None
     middle = quotient(line[0], product(const(-1), line[1]))
     half = apply(Op.SQRT, quotient(right, square(line[1])))
     return [difference(middle, half), total(middle, half)]
 
 
-def invert(left: Expr, right: Expr, within: set[Expr], span: Span | None) -> list[Equation] | None:
+def invert(left: Expr, right: Expr, within: Set[Expr], span: Span | None) -> list[Equation] | None:
     """Return simpler equations that ``left == right`` leads to; ``within`` are the nodes with the unknown."""
     inner = [a for a in left.args if a in within]
     outer = [a for a in left.args if a not in within]
@@ -248,7 +271,7 @@ def turns(op: Operation, value: Expr, low: float, high: float) -> list[Expr]:
     return [a + k * period for k in range(first, last + 1) for a in angles]
 
 
-def invert_power(base: Expr, exponent: Expr, right: Expr, within: set[Expr]) -> list[Equation] | None:
+def invert_power(base: Expr, exponent: Expr, right: Expr, within: Set[Expr]) -> list[Equation] | None:
     if base not in within:
         return [(exponent, apply(Op.LOG, right) / apply(Op.LOG, base))]
     if exponent in within:

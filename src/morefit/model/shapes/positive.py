@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, const, to_expr, where
 from morefit.model.arguments import Number, Positive
-from morefit.model.formulas import TINY
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
 from morefit.model.segments import Core
+
+TINY = 1e-150  # in the place of zero: the square of its inverse is a number, for second derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,8 @@ class LogNormal(Pdf):
         """Return the Gaussian in the logarithm between two values of x."""
         sigma = to_expr(self.sigma)
         first, last = (Op.LOG(Op.MAX(end, const(TINY))) - self.mu for end in (low, high))
-        return Core(sigma, where(low > 0, first, Op.MIN(first, -MAX_WIDTHS * sigma)), last)
+        below = Op.MIN(log(TINY) - self.mu, -MAX_WIDTHS * sigma)  # without the end: that is no kink along it
+        return Core(sigma, where(low > 0, first, below), last)
 
     def integral_between(self, low: Expr, high: Expr) -> Expr:
         return self.core(low, high).area
