@@ -20,6 +20,7 @@ from morefit.minimise.check import (
     check_minimum,
     check_parabola,
     edm_goal,
+    ends_beyond,
     failure_reasons,
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
@@ -206,7 +207,8 @@ def make_result(
     """Put together a result; ``problems`` are those of the minimiser."""
     likelihood, problem = objective.likelihood, objective.problem
     x = floating_values(likelihood, problem, verdict.values)
-    reasons = [*problems, *failure_reasons(verdict, changing_elsewhere(objective, verdict))]
+    elsewhere = changing_elsewhere(objective, verdict), ends_beyond(objective, verdict)
+    reasons = [*problems, *failure_reasons(verdict, *elsewhere)]
     if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
