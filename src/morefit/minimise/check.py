@@ -23,6 +23,7 @@ AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a l
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
 # of the way between limits, or of the value: where steps of a likelihood would show
 LOOK_ASIDE = (-0.1, -0.01, 0.01, 0.1)
+FARTHER = tuple(sign * 10.0**power for power in range(2, 33, 3) for sign in (-1, 1))
 LOOK_BEYOND = (0.01, 0.1)  # of the value: where a likelihood that falls would end
 
 
@@ -236,7 +237,8 @@ def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]
     for direction in verdict.flat:
         k = names.index(next(iter(direction)))
         way = min(limits[k, 1] - limits[k, 0], max(abs(verdict.values[k]), 1.0))
-        for part in LOOK_ASIDE if len(direction) == 1 else ():
+        farther = FARTHER if math.isinf(limits[k, 1] - limits[k, 0]) else ()  # its unit is not known
+        for part in (*LOOK_ASIDE, *farther) if len(direction) == 1 else ():
             point = verdict.values.copy()
             point[k] = np.clip(point[k] + part * way, *limits[k])
             try:

@@ -35,7 +35,7 @@ from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT
 from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
-from morefit.records.fields import NOTHING, ByName, floats
+from morefit.records.fields import NO_MINOS, ByName, floats
 from morefit.records.fields import regions as by_observable
 from morefit.records.named_arrays import by_names
 
@@ -245,7 +245,7 @@ def make_result(
         limits=problem.limits_by_name,
         calls=ByName(dict(objective.calls)),
         seconds=ByName(seconds),
-        minos=NOTHING,
+        minos=NO_MINOS,
         events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=minimiser,

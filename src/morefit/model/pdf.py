@@ -96,6 +96,13 @@ class Pdf(ABC):
         if self.defined_on is not None:
             check_domain(self, *self.defined_on)
 
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """Refuse: a density has parameters, whose values a call would not show."""
+        raise ModelError(
+            f"density '{type(self).__name__}': is not called; write model.pdf(x), with values= a result or numbers by name, for"
+            " its normalised height at x"
+        )
+
     def __add__(self, other: object) -> NoReturn:
         """Refuse: a sum of densities needs weights."""
         raise ModelError(

@@ -32,6 +32,7 @@ from morefit.targets.base import (
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Target, block_words, signed
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.threads import WORKERS
+from morefit.text.arguments import constructor_in_sentences
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
@@ -54,6 +55,7 @@ class CpuColumn(HostColumn):
         return int(self.numbers.ctypes.data)
 
 
+@constructor_in_sentences
 @dataclass(frozen=True)
 class Cpu:
     """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest).
