@@ -119,3 +119,50 @@ def test_a_truth_that_fits_cannot_reach_is_warned_of():
         mf.toy_study(MODEL, toys=2, events=20, truth={"mu": 2.0}, seed=1, progress=False)
     other = mf.Gaussian(X, mf.Parameter("mu", 2.0, 1.0, 3.0), SIGMA)
     mf.toy_study(MODEL, toys=2, events=20, truth={"mu": 2.0}, fit_model=other, seed=1, progress=False)
+
+
+def test_a_series_goes_by_its_labels():
+    # by position in values of a likelihood, and refused elsewhere
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series({"sigma": 1.1, "mu": 0.2})
+    assert NLL.value(series) == NLL.value(POINT)
+    assert NLL.value(pandas.Series([0.2, 1.1])) == NLL.value(POINT)
+    assert MODEL.pdf(0.3, values=series) == MODEL.pdf(0.3, values=POINT)
+    assert mf.fit(NLL, start=series, fixed=series[["sigma"]]).values["sigma"] == 1.1
+    best = mf.fit(NLL)
+    same = [mf.generate(MODEL, 3, truth=truth, seed=1)["x"] for truth in (best, best.to_pandas()["value"])]
+    np.testing.assert_array_equal(*same)
+
+
+def test_a_likelihood_is_called_by_name():
+    assert NLL(mu=0.2, sigma=1.1) == NLL(0.2, 1.1) == NLL(POINT)
+    with pytest.raises(mf.OptionError, match="numbers one by one or by name, not both"):
+        NLL(0.2, sigma=1.1)
+
+
+def test_numbers_by_name_are_arrays_and_rows_of_matrices_too():
+    result = mf.fit(NLL)
+    assert np.array(result.values).tolist() == list(result.values.values())  # it was an array of the names
+    assert result.covariance["mu"]["sigma"] == result.covariance["mu", "sigma"]
+    with pytest.raises(TypeError, match=r"numbers by name are no function, got \(\); write \[name\]"):
+        result.values()
+
+
+def test_columns_may_be_named_by_observables():
+    assert len(mf.Dataset({X: [0.1, 0.2]}, [X])) == 2
+
+
+def test_whole_numbers_of_events_and_bins_may_be_written_as_others():
+    assert len(mf.generate(MODEL, 1e1, seed=1)) == 10
+    assert len(mf.plots.project(MODEL, NLL.data, "x", bins=1e1).counts) == 10
+
+
+def test_fractions_that_add_up_to_more_than_one_at_their_start_are_refused():
+    parts = [MODEL, mf.Uniform(X), mf.Exponential(X, -1.0)]
+    high = [mf.Parameter("f", 0.8, 0.0, 1.0), mf.Parameter("g", 0.7, 0.0, 1.0)]
+    with pytest.raises(
+        mf.ModelError, match=r"total of the fractions must be 1 at most .*, which is 1.5 at the start of"
+    ):
+        mf.Sum(parts, fractions=high)
+    mf.Sum(parts, fractions=high, recursive=True)
+    mf.Sum(parts, fractions=[mf.Parameter("f", 0.9, 0.0, 1.0), mf.Parameter("g", 0.1, 0.0, 1.0)])

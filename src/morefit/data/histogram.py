@@ -70,6 +70,9 @@ def choose_edges(
     if bins is None:
         wanted = 2 * events ** (1 / 3)  # the rule of Rice
         bins = min(NUMBERS, key=lambda n: abs(n - wanted))
+    number: object = bins
+    if isinstance(number, float) and number.is_integer():  # 1e2 is a number of bins
+        bins = int(number)
     if isinstance(bins, (int, np.integer)):
         if bins < 1:
             raise OptionError(f"{what}: needs at least one bin, got {bins}")

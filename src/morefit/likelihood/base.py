@@ -155,8 +155,12 @@ class Term(ABC):
         """The limits of the floating parameters, as iminuit looks for them."""
         return {p.name: (p.low, p.high) for p in self.parameters}
 
-    def __call__(self, *x: Any) -> float:
+    def __call__(self, *x: Any, **named: Any) -> float:
         """Return minus the log likelihood, as a function of the floating parameters one by one, or of values by name."""
+        if named:
+            if x:
+                raise OptionError("likelihood: is called with numbers one by one or by name, not both")
+            return float(self.value(named))
         if len(x) == 1 and by_name(x[0]) is not None:
             return float(self.value(x[0]))
         if len(x) == 1 and np.ndim(x[0]):

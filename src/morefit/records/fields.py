@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,15 @@ class ByName(Mapping[Any, V], Generic[V]):
         if name not in self._items:
             raise KeyError(f"no {name!r}; {suggest(name, self._items)}{self.hint}")
         return self._items[name]
+
+    def __call__(self, *_: Any) -> NoReturn:
+        raise TypeError(
+            f"numbers by name are no function, got (); write [name], as in ['{next(iter(self), 'mu')}']"
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return what is there in its order, without the names."""
+        return np.array(list(self._items.values()), dtype)
 
     def __contains__(self, key: object) -> bool:
         name = name_of(key)
