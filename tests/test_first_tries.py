@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -166,3 +167,42 @@ def test_fractions_that_add_up_to_more_than_one_at_their_start_are_refused():
         mf.Sum(parts, fractions=high)
     mf.Sum(parts, fractions=high, recursive=True)
     mf.Sum(parts, fractions=[mf.Parameter("f", 0.9, 0.0, 1.0), mf.Parameter("g", 0.1, 0.0, 1.0)])
+
+
+def test_a_dataclass_of_a_density_needs_no_options():
+    # "unhashable type" of Python, or a comparison of parameters, which has no truth value
+    for options in ({}, {"frozen": True}):
+
+        @dataclass(**options)
+        class Peak(mf.Pdf):
+            x: mf.Observable
+            mu: mf.Parameter
+
+            def density(self):
+                return np.exp(-0.5 * (self.x - self.mu) ** 2)
+
+        one, other = Peak(X, MU), Peak(X, MU)
+        assert one == one
+        assert one != other
+        assert mf.fit(one, NLL.data).values["mu"] == pytest.approx(0.25, abs=1e-3)
+
+
+def test_classes_of_densities_without_a_formula_are_refused():
+    class Nothing(mf.Pdf):
+        pass
+
+    class Arguments(mf.Pdf):
+        def __init__(self, x, mu):
+            self.x, self.mu = x, mu
+
+        def density(self, x, mu):
+            return np.exp(-0.5 * (x - mu) ** 2)
+
+    with pytest.raises(
+        mf.ModelError, match=r"density 'Nothing': needs a method density\(self\) that returns"
+    ):
+        Nothing()
+    with pytest.raises(
+        mf.ModelError, match=r"density\(self\) has no other arguments, got x, mu; keep .* write self.x"
+    ):
+        Arguments(X, MU)

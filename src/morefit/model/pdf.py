@@ -18,6 +18,7 @@ from morefit.expr.node import known_expr
 from morefit.model.arguments import (
     check_arguments,
     check_call,
+    check_class,
     check_domain,
     check_observables,
     described,
@@ -83,6 +84,7 @@ class Pdf(ABC):
 
     def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
         """Read what is given, so that the arguments can be checked with it."""
+        check_class(cls)
         check_call(cls, args, named)
         pdf = super().__new__(cls)
         if given is not None:
