@@ -70,8 +70,8 @@ def check_level(what: str, level: Any) -> float:
 
 
 def by_name(values: Any) -> dict[Any, Any] | None:
-    """Return a mapping, or the values of the result of a fit, by the names of parameters; None if it is neither."""
-    source = values if isinstance(values, Mapping) else getattr(values, "values", None)
+    """Return a mapping, a labelled series, or the values of the result of a fit, by the names of parameters; None if it is neither."""
+    source = values if isinstance(values, Mapping) else labelled(values) or getattr(values, "values", None)
     if not isinstance(source, Mapping):
         return None
     named = {name_of(key): value for key, value in source.items()}
@@ -80,6 +80,20 @@ def by_name(values: Any) -> dict[Any, Any] | None:
         twice = next(name for name in names if names.count(name) > 1)
         raise ModelError(f"parameter '{twice}': is listed twice, by name and as a parameter; leave one out")
     return named
+
+
+def labelled(values: Any) -> dict[str, Any] | None:
+    """Return a series of pandas by its labels, such as a column of ``result.to_pandas()``; None if it has no names."""
+    if (
+        isinstance(values, np.ndarray | list | tuple)
+        or not hasattr(values, "to_dict")
+        or np.ndim(values) != 1
+    ):
+        return None
+    by_label: dict[str, Any] = values.to_dict()
+    if len(by_label) < len(values) or not all(isinstance(label, str) for label in by_label):
+        return None
+    return by_label
 
 
 def numbers_by_name(what: str, values: Any) -> dict[str, float]:

@@ -275,3 +275,15 @@ def test_every_backend_integrates_the_same(name, backend):
     edges = np.linspace(0, 1, 11)
     found = probabilities(models[name], "u", edges, values, backend=choose_backend(backend))
     np.testing.assert_allclose(found, probabilities(models[name], "u", edges, values), rtol=1e-12)
+
+
+def test_issue_tails_with_moving_kinks_times_a_spline_are_integrated_over_bins():
+    # the rule was larger than the largest that was tried
+    x, p = mf.Observable("x", 0.0, 10.0), mf.Parameter
+    tails = (p("al", 1.5, 0.5, 4.0), p("nl", 3.0, 1.1, 20.0), p("ar", 1.5, 0.5, 4.0), p("nr", 3.0, 1.1, 20.0))
+    peak = mf.shapes.DoubleCrystalBall(x, p("mu", 5.0, 4.0, 6.0), p("sigma", 0.5, 0.1, 2.0), *tails)
+    model = mf.Efficiency(
+        peak, mf.spline(x, [0.0, 3.0, 7.0, 10.0], [1.0, p("knot", 1.0, 0.1, 5.0), 0.9, 1.2])
+    )
+    nll = mf.BinnedLikelihood(model, (np.full(40, 5.0), np.linspace(0.0, 10.0, 41)))
+    assert nll.model.rules

@@ -83,7 +83,7 @@ def test_a_profile_around_a_fit_with_wider_limits_has_its_formulas():
     a, b = mf.Parameter("a", 3.0, 2.9, 3.1), mf.Parameter("b", 6.0, 5.9, 6.1)
     model = mf.Density(mf.where(X < a, 1.0, mf.where(X < b, 2.0, 4.0)) + 0 * X, X)
     nll = mf.Likelihood(model, {"x": np.linspace(0.5, 9.5, 20)})
-    best = mf.fit(nll, fixed={"b": 4.0}, start={"a": 7.0}, limits={"a": (0, 10)})
+    best = mf.fit(nll, fixed={"b": 4.0}, start={"a": 7.0}, limits={"a": (0, 10), "b": (4, 6.1)})
     scan = mf.intervals.profile(nll, "a", np.array([5.0, 8.0]), best=best, progress=False)
     assert np.isfinite(scan.nll).all()
 

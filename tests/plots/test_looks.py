@@ -11,8 +11,9 @@ from scipy import integrate
 import morefit as mf
 from morefit.minimise.conditional import best_fit
 from morefit.plots import project
-from morefit.plots.canvas import LegendRoom, drawable, place_legends, settings, styled
+from morefit.plots.canvas import LegendRoom, drawable, place_legends
 from morefit.plots.panels import without_handle
+from morefit.plots.style import settings, styled
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS
 
 M = mf.Observable("m", 5.0, 7.0, label="$m$ [GeV]")

@@ -16,7 +16,8 @@ import morefit as mf
 from fit_results import GOOD
 from morefit.data.histogram import count_events, poisson_interval
 from morefit.plots import PullFit, project
-from morefit.plots.canvas import one_panel, styled
+from morefit.plots.canvas import one_panel
+from morefit.plots.style import styled
 from tolerances import BIN_INTEGRAL, FEW_ROUNDINGS, NUMPY_SUM, PULL_SIGMAS
 
 SOURCE = Path(mf.__file__).parent

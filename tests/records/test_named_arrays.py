@@ -49,7 +49,7 @@ def test_names_that_are_not_there_are_answered_in_a_sentence(array, key, message
 
 
 def test_what_is_computed_with_them_is_a_plain_array():
-    for plain in (MATRIX * 2, np.sqrt(MATRIX), np.linalg.inv(MATRIX), MATRIX @ MATRIX, MATRIX["mu"]):
+    for plain in (MATRIX * 2, np.sqrt(MATRIX), np.linalg.inv(MATRIX), MATRIX @ MATRIX, 2 * MATRIX["mu"]):
         assert type(plain) is np.ndarray
     assert repr(MATRIX) == repr(np.asarray(MATRIX))
 

@@ -616,11 +616,31 @@ def test_a_number_that_nothing_predicts_is_asked_for():
         mf.generate(zoo.mass()[0])
 
 
-def test_a_negative_yield_is_refused():
+def test_a_sum_of_negative_yields_is_refused():
     with pytest.raises(mf.ModelError, match="expected number of events must not be negative, got -1"):
         mf.generate(zoo.extended()[0], truth={"signal": -900.0, "background": -100.0})
-    with pytest.raises(mf.ModelError, match=r"sum: cannot draw with the fractions \[-1.0, 700.0\]"):
-        mf.generate(zoo.extended()[0], 10, truth={"signal": -1.0})
+    with pytest.raises(
+        mf.ModelError, match=r"sum: cannot draw with the weights \[-800.0, 700.0\], as a part of"
+    ):
+        mf.generate(zoo.extended()[0], 10, truth={"signal": -800.0})
+
+
+@pytest.mark.parametrize("shape", ["gaussian", "envelope"])
+def test_a_negative_yield_is_drawn_where_the_density_is_positive(shape):
+    # it was refused, so that fits with such a result had no toys
+    x = mf.Observable("x", 0.0, 10.0)
+    peak = mf.Gaussian(x, 5.0, 0.5) if shape == "gaussian" else mf.Density(1 / (1 + (2 * x - 10) ** 2), x)
+    yields = [mf.Parameter("s", 10.0, -1e5, 1e5), mf.Parameter("b", 1e3, 0.0, 1e6)]
+    model = mf.Sum([peak, mf.Exponential(x, -0.1)], yields=yields)
+    truth, edges = {"s": -2_000.0, "b": 30_000.0}, np.linspace(0.0, 10.0, 21)
+    drawn = mf.generate(model, 50_000, truth=truth, seed=1)["x"]
+    expected = 50_000 * np.diff(model.cdf(edges, values=truth))
+    chi2 = np.sum((np.histogram(drawn, edges)[0] - expected) ** 2 / expected)
+    assert stats.chi2.sf(chi2, 19) > 1e-4
+    with pytest.raises(
+        mf.ModelError, match=r"density: negative at x = .*; draw at values where it is positive"
+    ):
+        mf.generate(model, 10, truth={"s": -8_000.0, "b": 30_000.0})
 
 
 def test_values_replace_start_values():

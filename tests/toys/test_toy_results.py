@@ -437,3 +437,14 @@ def test_toys_of_bins_are_counted_in_bins(tmp_path):
         toys = mf.toy_study(nll, toys=3, seed=1, progress=False)
         toys.save(tmp_path / "toys.npz")
         assert text in str(ToyResults.load(tmp_path / "toys.npz"))
+
+
+def test_fits_of_datasets_do_not_print_a_toy_study():
+    # they were called "toy study" with "seed 0", and their parameters "not generated"
+    x, mu = mf.Observable("x", -5.0, 5.0), mf.Parameter("mu", 0.0, -1.0, 1.0)
+    model = mf.Gaussian(x, mu, 1.0)
+    many = mf.fit_many(model, mf.generate(model, [50, 50], seed=1))
+    assert str(many).startswith("fit_many: 2 datasets, all valid\n")
+    assert repr(many) == "ToyResults(2 datasets, all valid, 1 parameters)"
+    for word in ("toy", "seed", "truth", "pull", "not generated"):
+        assert word not in str(many)

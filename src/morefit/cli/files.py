@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import morefit as mf
 from morefit.cli.printing import MINOR, say, silence
 from morefit.errors import DataError
-from morefit.plots.canvas import load_pyplot
+from morefit.plots.style import load_pyplot
 from morefit.records.archive import portable
 from morefit.records.output import complete_file, writable_place
 

@@ -28,7 +28,7 @@ from morefit.cli.options import (
 )
 from morefit.cli.printing import MINOR, headline, open_console, say, show_tables
 from morefit.errors import DataError
-from morefit.plots.canvas import load_pyplot, styled
+from morefit.plots.style import load_pyplot, styled
 from morefit.toys.results import HOW, report
 from morefit.toys.text import LEVELS, details, footlines, tables
 from morefit.toys.text import headline as first_line

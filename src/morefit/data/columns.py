@@ -217,7 +217,7 @@ def check_events(which: Any, length: int) -> slice | NDArray[Any]:
     if array.dtype.kind not in "biu" or not array.ndim or np.ma.is_masked(array):
         raise DataError(
             f"dataset: takes the name of a column, an observable, a slice, a mask or indices of events, got"
-            f" {described(array)}"
+            f" {described(array)}{'; write data[data[x] > 5]' * (array.dtype == object)}"
         )
     if array.dtype == np.bool_ and array.shape != (length,):
         raise DataError(f"dataset: the mask must have shape ({length},), got {array.shape}")

@@ -17,6 +17,7 @@ NUMBERS = (10, 20, 25, 40, 50, 100)  # of bins by default: their edges are round
 TAIL = NormalDist().cdf(-1.0)  # on each side of a central interval of 68.27 %
 
 BYTES_OF_BIN = 1000.0  # of a bin that is drawn: numbers of the data, of a finer curve, and its artists
+MAX_BINS = 1 << 62  # more are as many: too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +70,19 @@ def choose_edges(
     if bins is None:
         wanted = 2 * events ** (1 / 3)  # the rule of Rice
         bins = min(NUMBERS, key=lambda n: abs(n - wanted))
+    number: object = bins
+    if isinstance(number, float) and number.is_integer():  # 1e2 is a number of bins
+        bins = int(number)
     if isinstance(bins, (int, np.integer)):
         if bins < 1:
             raise OptionError(f"{what}: needs at least one bin, got {bins}")
-        check_memory(f"{what}: {bins:.6g} bins", BYTES_OF_BIN * float(bins))
+        count = float(min(bins, MAX_BINS))
+        check_memory(f"{what}: {count:.6g} bins", BYTES_OF_BIN * count)
         return np.linspace(low, high, int(bins) + 1)
-    edges = np.asarray(bins, np.float64)
+    try:
+        edges = np.asarray(bins, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
         raise OptionError(f"{what}: bins must be a number or edges that ascend, got {bins!r}")
     if edges[0] < low or edges[-1] > high:

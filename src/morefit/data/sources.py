@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import DataError
-from morefit.validate import single_names
+from morefit.validate import name_of, single_names
 
 if TYPE_CHECKING:
     from morefit.data.io.table import Ranged
@@ -116,7 +116,7 @@ def collected(query: LazyFrame, names: Sequence[Any] | None) -> Any:
 def named_columns(source: object, wanted: Sequence[Any] | None) -> dict[Any, object] | None:
     """Return columns by name, of which some are wanted, or all; None if the source has no names."""
     if isinstance(source, Mapping):
-        return dict(source)
+        return {name_of(key): column for key, column in source.items()}
     if isinstance(source, np.ndarray):
         return {name: source[name] for name in source.dtype.names} if source.dtype.names else None
     if isinstance(source, ArrowTable):

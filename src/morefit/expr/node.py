@@ -17,6 +17,7 @@ from morefit.expr.operations import COMPARISONS, OPERATIONS, SYMMETRIC, Op, Oper
 from morefit.expr.quadrature import Domain
 from morefit.expr.show import to_latex, to_text
 from morefit.expr.symbol import Symbol, as_double
+from morefit.text.rounding import is_number_format
 
 Operand = Any  # whatever to_expr accepts: a Quantity or a real number
 LINE = 200  # characters of an expression in a message
@@ -131,6 +132,14 @@ class Quantity(ABC):
         )
 
     __int__ = __float__
+
+    def __format__(self, spec: str) -> str:
+        if is_number_format(spec):
+            raise ModelError(
+                f"expression '{to_text(self.expr, LINE)}': has no value to format; write result.derived(expression).value, or"
+                " result.values[parameter] for a parameter"
+            )
+        return format(str(self), spec)
 
     def __round__(self, digits: int | None = None) -> NoReturn:
         raise ModelError(f"expression '{to_text(self.expr, LINE)}': cannot be rounded; use np.floor")

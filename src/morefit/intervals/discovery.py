@@ -12,9 +12,9 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
+from morefit.intervals.data_fits import fit_data
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
-from morefit.intervals.profile import fit_data
 from morefit.intervals.scan import Hypotheses, draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.run import DaskClient
@@ -100,7 +100,7 @@ def discovery(
     Example: ``mf.intervals.discovery(nll, n_signal).significance``
     """
     name, value = name_of(parameter), finite_number(f"{NAME}: value", value)
-    likelihood, best = start_test(NAME, likelihood, data, best, name)
+    likelihood, best = start_test(NAME, likelihood, data, best, name, least=value)
     check_floating(NAME, best, name)
     point = np.array([value])
     check_points(NAME, best, name, point)

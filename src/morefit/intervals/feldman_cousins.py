@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Flags
 from morefit.dataclass import dataclass
+from morefit.intervals.data_fits import fit_data
 from morefit.intervals.free_fits import TIE
 from morefit.intervals.interval import ROUNDING, Interval, Scan, Unknown, order_statistic, two_sided
-from morefit.intervals.profile import fit_data
 from morefit.intervals.scan import run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import inf, isnan, nan
+from math import inf, isnan, nan, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
 from morefit.errors import FitError
 from morefit.intervals.asimov import asimov
+from morefit.intervals.data_fits import DataFits, fit_data
 from morefit.intervals.free_fits import TIE
 from morefit.intervals.interval import bisect, crossing
-from morefit.intervals.profile import DataFits, fit_data, local_cubic
+from morefit.intervals.profile import local_cubic
 from morefit.intervals.scan import Hypotheses, RatioToys
 from morefit.likelihood import Term
 from morefit.minimise import FitResult
@@ -32,7 +33,8 @@ class UpperLimit(Frozen):
     """The upper limit of a parameter: its largest value with a p-value of at least 1 - level.
 
     ``p_signal`` (CLs+b) is the probability of data that fit the tested value as badly, if it is true; ``p_background``
-    (CLb) is that if the parameter is 0. ``p_values`` is their ratio (CLs), or the first if ``cls`` is False. Limits are
+    (CLb) is that if the parameter is 0. ``p_values`` is their ratio (CLs), or the first if ``cls`` is False. ``notes`` are
+    reasons why the formulas are not exact here. Limits are
     nan if the largest tested value is not excluded, and the smallest tested value if all are. ``expected`` limits are
     those of background that fluctuates by -2 to 2 standard deviations; -1 to 1 and -2 to 2 are the bands.
     """
@@ -44,6 +46,7 @@ class UpperLimit(Frozen):
     q: Array  # (K,), of the data
     p_signal: Array  # (K,)
     p_background: Array  # (K,)
+    p_values: Array  # (K,), CLs, or CLs+b
     expected_p_values: Array  # (5, K)
     level: float
     cls: bool
@@ -52,11 +55,7 @@ class UpperLimit(Frozen):
     # of the observed limit and the expected ones, by the number of toys
     errors: tuple[float, ...] = (0.0,) * 6
     toys: int = 0  # at each value for each hypothesis
-
-    @property
-    def p_values(self) -> Array:
-        """CLs, or CLs+b, of the data, (K,)."""
-        return ratio_of(self.p_signal, self.p_background, self.cls)
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = "CLs" if self.cls else "CLs+b"
@@ -68,7 +67,8 @@ class UpperLimit(Frozen):
             if isnan(error):
                 shown = f"AT MOST {limit:.6g}, the smallest value that was tested"
             lines.append(f"  {label:<18} {'NOT REACHED' if isnan(limit) else shown}")
-        return "\n".join([*lines, f"  best fit {self.best:.6g}"])
+        notes = [f"  note: {note}" for note in self.notes]
+        return "\n".join([*lines, f"  best fit {self.best:.6g}", *notes])
 
 
 class Options(NamedTuple):
@@ -117,6 +117,10 @@ POINTS = 12  # of the first scan, and tested with toys
 ROUNDS = 12  # of scans, each with points where limits were before
 BEYOND = 1.25  # of the largest limit: how far toys test
 EXACT = 1e-7  # of the range: limits that change by less are final
+MEDIAN = 1 + SIGMAS.index(0)  # of the limits, the first of which is observed
+# how much the Asimov likelihood rises up to the median limit, in units of the rise up to half of it: 4 for a parabola, 3.3 with
+# 8 events of background, 2 with none
+PARABOLA = 3.3
 WIDTH = 4.0  # errors above the best fit that the first scan spans
 
 
@@ -126,10 +130,11 @@ class Asymptotic:
     def __init__(self, likelihood: Term, best: FitResult, name: str, options: Options) -> None:
         self.likelihood, self.best, self.name, self.options = likelihood, best, name, options
         self.highest = best.limits[name][1]
-        fits = fit_data(NAME, likelihood, best, name, np.zeros(1), progress=False)
-        values, self.centre = fits.truths[0], fits.best
+        self.data_fits = fit_data(NAME, likelihood, best, name, np.zeros(1), progress=False)
+        values, self.centre = self.data_fits.truths[0], self.data_fits.best
         self.expected = asimov(likelihood, values)
-        self.expected_best = replace(best, values=values, nll=float(self.expected.value(values)))
+        lowest = replace(best, values=values, nll=float(self.expected.value(values)))
+        self.expected_fits = fit_data(NAME, self.expected, lowest, name, np.zeros(1), progress=False)
 
     def run(self, points: Array | None) -> UpperLimit:
         """Scan the points, or as many as limits need."""
@@ -146,13 +151,26 @@ class Asymptotic:
                 break
         if points is not None:
             data, expected = tested
-        signal, background = self.tails(data.q, expected.q)
+        signal, background, p_values = self.tails(data.q, expected.q)
         return UpperLimit(
             name=self.name, observed=float(limits[0]), expected=tuple(limits[1:].tolist()), values=data.values, q=data.q,
-            p_signal=signal, p_background=background, level=self.options.level, cls=self.options.cls,
+            p_signal=signal, p_background=background, p_values=p_values, level=self.options.level, cls=self.options.cls,
             expected_p_values=np.array([self.band(n, expected.q) for n in SIGMAS]),
-            statistic=self.options.statistic, best=self.centre,
+            statistic=self.options.statistic, best=self.centre, notes=tuple(self.notes(expected, float(limits[MEDIAN]))),
         )  # fmt: skip
+
+    def notes(self, expected: Curve, median: float) -> Iterator[str]:
+        """Yield reasons why the formulas do not hold."""
+        fits = self.data_fits
+        at_zero = fits.idle[[truth[self.name] for truth in fits.truths].index(0.0)]
+        if idle := [n for n in at_zero if n in self.best.floating]:
+            yield (
+                f"the formulas do not hold, above all for expected limits, as without a signal there is no effect of {', '.join(idle)}:"
+                " fix or constrain what has none, or use method='toys'"
+            )
+        at, half = (float(np.interp(x, expected.values, expected.t)) for x in (median, median / 2))
+        if half > 0 and at / half < PARABOLA:
+            yield "few events: the formulas are for many, and may be 10 % off or more; use method='toys'"
 
     def around(self) -> Array:
         """Return values up to somewhat above the limits, which toys test."""
@@ -178,20 +196,27 @@ class Asymptotic:
 
     def scan(self, values: Array) -> tuple[Curve, Curve]:
         """Minimise the data and the Asimov data at all values, the first of which is 0."""
-        fits = fit_data(NAME, self.likelihood, self.best, self.name, values, progress=False)
-        expected = fit_data(NAME, self.expected, self.expected_best, self.name, values, progress=False)
+        fits, expected = (
+            fit_data(NAME, term, self.best, self.name, values, progress=False, known=known)
+            for term, known in ((self.likelihood, self.data_fits), (self.expected, self.expected_fits))
+        )
+        self.data_fits, self.expected_fits = fits, expected
         return Curve.of(fits, values, self.options.statistic), Curve(values, expected.t, 0.0)
 
-    def tails(self, q: Array, q_expected: Array) -> tuple[Array, Array]:
-        """Return CLs+b and CLb."""
-        from scipy.special import ndtr  # type: ignore[import-untyped]  # slow
+    def tails(self, q: Array, q_expected: Array) -> tuple[Array, Array, Array]:
+        """Return CLs+b, CLb, and CLs or CLs+b."""
+        from scipy.special import erfcx, log_ndtr, ndtr  # type: ignore[import-untyped]  # slow
 
         root, spread = np.sqrt(q), np.sqrt(q_expected)
-        if self.options.statistic == "q_tilde":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                far = np.where(spread > 0, (root**2 + spread**2) / (2 * spread), root)
-            root = np.where(root > spread, far, root)
-        return ndtr(-root), ndtr(spread - root)
+        far = (self.options.statistic == "q_tilde") & (root > spread)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = q / (2 * spread)
+            root = np.where(far & (spread > 0), middle + spread / 2, root)
+            # both probabilities may be less than the smallest number, but their ratio is at most exp(-q / 2)
+            scaled = erfcx(root / sqrt(2)) / erfcx((root - spread) / sqrt(2))
+            ratio = np.exp(np.where(far, -q / 2, log_ndtr(-root) - log_ndtr(spread - root)))
+            ratio = np.where(far & (0 < scaled) & (scaled <= 1), ratio * scaled, ratio)
+        return ndtr(-root), ndtr(spread - root), ratio if self.options.cls else ndtr(-root)
 
     def band(self, sigmas: int, q_expected: Array) -> Array:
         """Return the p-values where the background fluctuates by this many standard deviations."""
@@ -211,7 +236,7 @@ class Asymptotic:
         def p_value(q: Array, q_expected: Array) -> Array:
             if sigmas is not None:
                 return self.band(sigmas, q_expected)
-            return ratio_of(*self.tails(q, q_expected), self.options.cls)
+            return self.tails(q, q_expected)[2]
 
         accepted = np.flatnonzero(p_value(data.q, expected.q) >= alpha)
         if not len(accepted):
@@ -257,7 +282,7 @@ def from_toys(toys: RatioToys, fits: DataFits, values: Array, name: str, options
     ends = [toy_limit(values, row, error, 1 - options.level) for row, error in zip(p, errors, strict=True)]
     return UpperLimit(
         name=name, observed=ends[0][0], expected=tuple(x for x, _ in ends[1:]), values=values, q=q,
-        p_signal=p_signal[0], p_background=p_background[0], expected_p_values=p[1:], level=options.level,
+        p_signal=p_signal[0], p_background=p_background[0], p_values=p[0], expected_p_values=p[1:], level=options.level,
         cls=options.cls, statistic=options.statistic, best=fits.best, errors=tuple(e for _, e in ends), toys=count,
     )  # fmt: skip
 

@@ -1,17 +1,15 @@
-"""The nll as a function of one parameter, minimised over the others; and the data at each tested value of a test."""
+"""The nll as a function of one parameter, minimised over the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, Flags
-from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, OptionError
 from morefit.intervals.interval import End, Interval, bisect, two_sided
@@ -19,9 +17,7 @@ from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.simultaneous import undecided
 from morefit.minimise import FitResult, fit
 from morefit.minimise.conditional import (
-    LOWER,
     Conditional,
-    batch_of,
     best_fit,
     check_floating,
     check_points,
@@ -30,7 +26,7 @@ from morefit.minimise.conditional import (
     warn_of_weights,
 )
 from morefit.minimise.problem import as_likelihood
-from morefit.model import Observable, Parameter, Pdf
+from morefit.model import Parameter, Pdf
 from morefit.model.compose.choice import Decision
 from morefit.records.named_arrays import FrozenByName
 from morefit.text.arguments import in_sentences, methods_in_sentences
@@ -220,104 +216,3 @@ def chosen_points(
     if bounds is None:
         return np.unique(span("profile", best, name, WIDTH, size))
     return spaced("profile", bounds, size)
-
-
-TRIED = 256  # events, to see which parameters matter
-
-
-class DataFits(NamedTuple):
-    """The fits of the data with the parameter fixed at each tested value."""
-
-    truths: tuple[dict[str, float], ...]
-    starts: tuple[dict[str, float], ...]  # for free fits of toys
-    idle: tuple[tuple[str, ...], ...]  # parameters without effect
-    t: Array
-    best: float
-
-
-def fit_data(
-    what: str, likelihood: Term, best: FitResult, name: str, points: Array, *, progress: bool
-) -> DataFits:
-    """Minimise the data over the other parameters at all points together; those that have no effect stay."""
-    idle = without_effect(likelihood, best, name, points)
-    if any(n in best.floating for still in idle for n in still):
-        best = lowest_anywhere(likelihood, best)
-    names = [p.name for p in likelihood.all_parameters]
-    full, nll = np.empty((len(points), len(names))), np.empty(len(points))
-    with Bar(f"profile of {name}", len(points), progress) as bar:
-        for still in dict.fromkeys(idle):
-            these = np.array([k for k, names_there in enumerate(idle) if names_there == still])
-            fixed = [n for n in still if n in best.floating]
-            where = np.column_stack([points[these], *(np.full(len(these), best.values[n]) for n in fixed)])
-            full[these], nll[these] = minimised(what, likelihood, best, (name, *fixed), where, bar=bar)
-    lowest = int(np.argmin(nll))
-    better = nll[lowest] < best.nll - LOWER
-    centre, minimum = (points[lowest], nll[lowest]) if better else (best.values[name], best.nll)
-    truths = tuple(dict(zip(names, row, strict=True)) for row in full.tolist())
-    # where some parameters have no effect, a free fit would not be determined
-    starts = tuple(dict(best.values) if some else truth for some, truth in zip(idle, truths, strict=True))
-    return DataFits(truths, starts, idle, np.maximum(2 * (nll - minimum), 0.0), float(centre))
-
-
-def lowest_anywhere(likelihood: Term, best: FitResult) -> FitResult:
-    """Return the best fit with the values of a lower minimum, if many starts find one: a signal may be anywhere."""
-    base = np.array([[best.values[p.name] for p in likelihood.all_parameters]])
-    fits = replace(batch_of(likelihood, best, best.floating, base), thorough=True).fit()
-    if not (fits.valid[0] and fits.nll[0] < best.nll - LOWER):
-        return best
-    lower = dict(zip(best.floating, fits.values[0].tolist(), strict=True))
-    return replace(best, values={**best.values, **lower}, nll=float(fits.nll[0]))
-
-
-def without_effect(
-    likelihood: Term, best: FitResult, name: str, points: Array
-) -> tuple[tuple[str, ...], ...]:
-    """Return the parameters that the likelihood does not depend on, at each value of the one tested.
-
-    Such are those of a signal that is not there: they cannot be fitted then. All their derivatives are zero. Where
-    the data have no events, events all over the ranges take their place, for toys will have some.
-    """
-    likelihood = likelihood.with_parts(
-        [
-            part if part.events else part.replaced(data=Dataset(anywhere(part.model.observables)))
-            for part in likelihood.parts
-        ]
-    )
-    full = np.tile([best.values[p.name] for p in likelihood.all_parameters], (len(points), 1))
-    full[:, [p.name for p in likelihood.all_parameters].index(name)] = points
-    rows = [k for k, p in enumerate(likelihood.parameters) if p.name != name]
-    slopes = likelihood.evaluate_full(full, 2).cut(rows)
-    still = (slopes.gradient == 0) & np.all(slopes.hessian == 0, axis=2)
-    names = np.array([likelihood.parameters[k].name for k in rows], object)
-    return tuple(tuple(names[row]) for row in still)
-
-
-def anywhere(observables: Sequence[Observable]) -> dict[str, Array]:
-    """Return events spread evenly over the ranges of observables."""
-    rng = np.random.default_rng(0)
-    return {o.name: rng.uniform(o.low, o.high, TRIED) for o in observables}
-
-
-def minimised(
-    what: str,
-    likelihood: Term,
-    best: FitResult,
-    names: tuple[str, ...],
-    points: Array,
-    bar: Bar | None = None,
-) -> tuple[Array, Array]:
-    """Return all parameters and the nll with some fixed at each point; every fit must be valid."""
-    scan = Conditional(likelihood, best, names, points, bar or Bar("", len(points), False))
-    scan.minimise()
-    if len(failed := scan.fits.failed):
-        listed = ", ".join(f"{x:.6g}" for x in points[failed, 0])
-        if likelihood.evaluate_full(scan.full[failed], 0).bad.all():
-            raise FitError(
-                f"{what}: the data have no probability with '{names[0]}' at {listed}; leave these values out, or add to"
-                " the model what else may cause such events"
-            )
-        raise FitError(
-            f"{what}: the data could not be fitted with '{names[0]}' at {listed};"
-            " leave these values out, or narrow the limits of the other parameters"
-        )
-    return scan.full, scan.fits.nll

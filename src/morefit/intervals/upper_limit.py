@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import FitError, OptionError
+from morefit.intervals.data_fits import fit_data
 from morefit.intervals.limit_methods import (
     NAME,
     Asymptotic,
@@ -21,7 +22,6 @@ from morefit.intervals.limit_methods import (
     both_hypotheses,
     from_toys,
 )
-from morefit.intervals.profile import fit_data
 from morefit.intervals.scan import draw_ratios, start_test
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.run import DaskClient
@@ -80,7 +80,8 @@ def upper_limit(
     if statistic not in ("q_tilde", "q"):
         raise OptionError(f"{NAME}: statistic must be 'q_tilde' or 'q', got {statistic!r}")
     method = choose_method(method, toys, {"seed": seed, "executor": executor, "save": save})
-    likelihood, best = start_test(NAME, likelihood, data, best, name)
+    least = 0.0 if statistic == "q_tilde" else None
+    likelihood, best = start_test(NAME, likelihood, data, best, name, least=least)
     check_floating(NAME, best, name)
     check_limits(best, name, statistic)
     wanted = None if points is None else check_tested(best, name, points)

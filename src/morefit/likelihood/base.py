@@ -20,6 +20,7 @@ from morefit.likelihood.parameters import floating_among, start_row, symbols_of
 from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
+from morefit.records.named_arrays import ArrayByName, by_names
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.validate import by_name
@@ -154,15 +155,19 @@ class Term(ABC):
         """The limits of the floating parameters, as iminuit looks for them."""
         return {p.name: (p.low, p.high) for p in self.parameters}
 
-    def __call__(self, *x: Any) -> float:
+    def __call__(self, *x: Any, **named: Any) -> float:
         """Return minus the log likelihood, as a function of the floating parameters one by one, or of values by name."""
+        if named:
+            if x:
+                raise OptionError("likelihood: is called with numbers one by one or by name, not both")
+            return float(self.value(named))
         if len(x) == 1 and by_name(x[0]) is not None:
             return float(self.value(x[0]))
         if len(x) == 1 and np.ndim(x[0]):
             raise OptionError(
                 "likelihood: is called with numbers one by one, nll(1.0, 2.0); use nll.value for arrays"
             )
-        return self._value(x)
+        return self._value(x) if x or not self.parameters else float(self.value())
 
     def grad(self, *x: float) -> Array:
         """Return the first derivatives, as a function of the floating parameters one by one."""
@@ -233,7 +238,7 @@ class Term(ABC):
         return total
 
     @in_sentences
-    def value(self, x: Point) -> Any:
+    def value(self, x: Point | None = None) -> Any:
         """Return minus the log likelihood: a float for one point, an array for many.
 
         Points are numbers in the order of ``parameters``, or values by name. The result is inf where an event has no
@@ -245,7 +250,7 @@ class Term(ABC):
         return float(values[0]) if one else values
 
     @in_sentences
-    def log_probability(self, x: Point) -> Any:
+    def log_probability(self, x: Point | None = None) -> Any:
         """Return the log likelihood, as ``value`` takes points, and -inf outside the limits of the floating parameters.
 
         That is what samplers take: constraints are priors, and parameters without one have a flat prior in their limits.
@@ -261,24 +266,29 @@ class Term(ABC):
         return float(logs[0]) if one else logs
 
     @in_sentences
-    def gradient(self, x: Point) -> Array:
-        """Return the first derivatives, (P,) or (B, P); nan where an event has no positive density."""
+    def gradient(self, x: Point | None = None) -> ArrayByName:
+        """Return the first derivatives, (P,) or (B, P), also by name, as in ``gradient(x)["mu"]``; nan where an event has no positive density."""
         points, one = self.points(x)
         evaluation = for_points(self, points).evaluate_full(points, 1)
         self.check_smooth_at(x)
         evaluation.gradient[evaluation.bad > 0] = np.nan
-        return evaluation.gradient[0] if one else evaluation.gradient
+        return self.by_name(evaluation.gradient, one)
 
     @in_sentences
-    def hessian(self, x: Point) -> Array:
-        """Return the second derivatives, (P, P) or (B, P, P); nan where an event has no positive density."""
+    def hessian(self, x: Point | None = None) -> ArrayByName:
+        """Return the second derivatives, (P, P) or (B, P, P), also by two names; nan where an event has no positive density."""
         points, one = self.points(x)
         evaluation = for_points(self, points).evaluate_full(points, 2)
         self.check_smooth_at(x)
         evaluation.hessian[evaluation.bad > 0] = np.nan
-        return evaluation.hessian[0] if one else evaluation.hessian
+        return self.by_name(evaluation.hessian, one)
 
-    def check_smooth_at(self, x: Point) -> None:
+    def by_name(self, derivatives: Array, one: bool) -> ArrayByName:
+        """Return derivatives of one point or of many, of which all axes but that of points are parameters."""
+        rows = derivatives[0] if one else derivatives
+        return by_names(rows, [p.name for p in self.parameters], derivatives.ndim - 1)
+
+    def check_smooth_at(self, x: Point | None) -> None:
         """Refuse points at which numerical integrals have no derivatives that can be computed."""
         if any(part.has_unsolved_kinks for part in self.parts):
             for row in self.points(x)[0][:, self.floating_columns]:
@@ -286,14 +296,17 @@ class Term(ABC):
                     part.check_derivatives_at(own)
 
     @in_sentences
-    def fisher(self, x: Point) -> Array:
+    def fisher(self, x: Point | None = None) -> ArrayByName:
         """Return the sums of w**2 dlnP/da dlnP/db over events, (P, P) or (B, P, P), as weighted fits need them."""
         points, one = self.points(x)
         sums = self.add_up(points, lambda part, full: part.fisher_sums(full))
-        return sums[0] if one else sums
+        return self.by_name(sums, one)
 
     def points(self, x: Any) -> tuple[Array, bool]:
         """Complete floating parameters to all, in shape (sets, all parameters); also whether it is one point."""
+        if x is None:
+            example = ", ".join(f"'{p.name}': {p.start:g}" for p in self.parameters)
+            raise OptionError(f"likelihood: needs values of its parameters; write nll.value({{{example}}})")
         floating = self.floating_columns
         named = None if type(x) is np.ndarray else by_name(x)
         if named is not None:

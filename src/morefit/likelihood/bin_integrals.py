@@ -34,7 +34,8 @@ from morefit.model.integrate import find_breaks, grouped, integral_over, integra
 
 # of a rule in each direction, tried in turn
 POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
-MAX_SIZE = 60_000  # nodes of a rule and of its derivatives: more take minutes to compile
+# nodes of a rule and of its derivatives, tried in turn: these take up to 5 and 15 s to compile
+MAX_SIZES = (60_000, 150_000)
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
 # of a density along its observable, between which rules have nodes of their own; tried in turn
 MAX_KINKS = (
@@ -147,15 +148,21 @@ class BinIntegrals:
 
     def by_rule(self, pdf: Pdf) -> Expr:
         """Return a weighted sum of the density at points inside each bin, as many as are needed at the start values."""
-        for kinks, order in self.pieces_of(pdf):
-            for points in POINTS.get(len(pdf.observables), ()):
-                area = rule(pdf, points, kinks, order)
-                floating = sum(not p.fixed for p in pdf.parameters)
-                if len(list(toposort(area))) * (floating + 1) * (floating + 2) / 2 > MAX_SIZE:
-                    break
-                if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
-                    self.rules.append((pdf, area))
-                    return area
+        floating = sum(not p.fixed for p in pdf.parameters)
+        most, numbers = (floating + 1) * (floating + 2) / 2, POINTS.get(len(pdf.observables), ())
+        ways, tried = list(self.pieces_of(pdf)), set[tuple[int, int]]()
+        for size in MAX_SIZES:
+            for way, (kinks, order) in enumerate(ways):
+                for points in numbers:
+                    area = rule(pdf, points, kinks, order)
+                    if len(list(toposort(area))) * most > size:
+                        break
+                    if (way, points) in tried:
+                        continue
+                    tried.add((way, points))
+                    if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
+                        self.rules.append((pdf, area))
+                        return area
         raise ModelError(
             f"density '{pdf.density()!r}': could not be integrated over bins at the start values; use narrower bins,"
             " give it a formula in integral_between, or write it as a product of densities"

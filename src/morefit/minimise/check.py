@@ -23,6 +23,8 @@ AT_LIMIT = 1e-3  # of the error, or of the way between the limits: closer to a l
 MAX_EXTRA_STEPS = 8  # from where a minimiser stopped
 # of the way between limits, or of the value: where steps of a likelihood would show
 LOOK_ASIDE = (-0.1, -0.01, 0.01, 0.1)
+FARTHER = tuple(sign * 10.0**power for power in range(2, 33, 3) for sign in (-1, 1))
+LOOK_BEYOND = (0.01, 0.1)  # of the value: where a likelihood that falls would end
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +237,8 @@ def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]
     for direction in verdict.flat:
         k = names.index(next(iter(direction)))
         way = min(limits[k, 1] - limits[k, 0], max(abs(verdict.values[k]), 1.0))
-        for part in LOOK_ASIDE if len(direction) == 1 else ():
+        farther = FARTHER if math.isinf(limits[k, 1] - limits[k, 0]) else ()  # its unit is not known
+        for part in (*LOOK_ASIDE, *farther) if len(direction) == 1 else ():
             point = verdict.values.copy()
             point[k] = np.clip(point[k] + part * way, *limits[k])
             try:
@@ -247,12 +250,41 @@ def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]
     return frozenset(changing)
 
 
-def failure_reasons(verdict: Verdict, changing: frozenset[str] = frozenset()) -> Iterable[str]:
-    """Yield the reasons why a point is no valid minimum; some flat parameters may be ``changing`` it elsewhere."""
+def ends_beyond(objective: Objective, verdict: Verdict) -> bool:
+    """Return whether there is no likelihood a little farther down along a direction in which it falls."""
+    names, limits = objective.problem.floating, limits_of(objective)
+    for direction in verdict.falling:
+        line = np.array([direction.get(n, 0.0) for n in names])
+        line *= -np.sign(line @ verdict.last.gradient[0])
+        size = max(float(np.max(np.abs(verdict.values[line != 0]))), 1.0)
+        for part in LOOK_BEYOND:
+            point = np.clip(verdict.values + part * size * line, *limits.T)
+            try:
+                bad = objective.at(point, 2).bad[0]
+            except ModelError:  # no integral there
+                return True
+            if bad:
+                return True
+    return False
+
+
+def failure_reasons(
+    verdict: Verdict, changing: frozenset[str] = frozenset(), ends: bool = False
+) -> Iterable[str]:
+    """Yield the reasons why a point is no valid minimum; some flat parameters may be ``changing`` it elsewhere.
+
+    Where it falls up to where there is no likelihood, it ``ends`` there.
+    """
     if verdict.bent:
         yield (
             f"the likelihood is no parabola along {', '.join(verdict.bent)}: its curvature comes from the distance to where it is flat;"
             " start elsewhere, or fit another function of it"
+        )
+    elif verdict.falling and ends:
+        along = ", ".join(dict.fromkeys(name for direction in verdict.falling for name in direction))
+        yield (
+            f"the likelihood has no minimum: it grows along {along} up to where the density becomes negative, as no data are"
+            " there; set limits that keep it positive"
         )
     elif verdict.falling:
         yield from map(endless, verdict.falling)

@@ -26,6 +26,7 @@ from morefit.validate import as_number, whole_number
 
 BYTES_OF_POINT = 200.0  # of a scan: values of all parameters, and what the minimiser needs
 GOAL = 1e-12  # EDM: Asimov data have what is expected at such minima, and p-values of them six digits
+APART = 3.0  # errors: minima of neighbours that differ by more may be two different ones
 LOWER = 1e-5  # than the best fit: a point so much lower is the better minimum
 
 
@@ -187,8 +188,15 @@ class Conditional:
     """A likelihood with some parameters fixed at B points, minimised over the floating rest at all points together."""
 
     def __init__(
-        self, likelihood: Term, best: FitResult, names: Sequence[str], points: Array, bar: Bar
+        self,
+        likelihood: Term,
+        best: FitResult,
+        names: Sequence[str],
+        points: Array,
+        bar: Bar,
+        known: tuple[Array, Array] | None = None,
     ) -> None:
+        """Take the points; ``known`` are all parameters and the nll of those that were minimised before, nan of others."""
         columns = {p.name: k for k, p in enumerate(likelihood.all_parameters)}
         self.best, self.names, self.points = best, names, points
         self.rest = tuple(n for n in best.floating if n not in names)
@@ -199,15 +207,24 @@ class Conditional:
         ]
         self.batch = batch_of(likelihood, best, self.rest, base, bar.done)
         self.fits = Fits.none(self.batch.start)
+        if known is not None:
+            self.take_known(*known)
+
+    def take_known(self, full: Array, nll: Array) -> None:
+        """Take the minima of points that were minimised before."""
+        these, fits = np.isfinite(nll), self.fits
+        fits.values[these], fits.nll[these] = full[these][:, self.batch.columns], nll[these]
+        fits.valid[these], fits.method[these] = True, NEWTON
 
     def minimise(self) -> None:
         """Minimise all points; then what failed from elsewhere, from where neighbours have their minima, and by Minuit."""
         if not self.rest:
             self.batch.evaluate_only(self.fits)
             return
-        everywhere, fits = np.arange(len(self.points)), self.fits
-        best = self.batch.start
-        self.batch.attempt(fits, everywhere, self.predicted(), NEWTON)
+        fits, best = self.fits, self.batch.start
+        new = fits.failed
+        first = fits.values[self.nearest(new)] if fits.valid.any() else self.predicted()
+        self.batch.attempt(fits, new, first, NEWTON)
         # a yield that is zero in the best fit may have to make up for one that is fixed at zero
         begin = np.tile(np.clip(self.begin, *self.batch.limits.T), (len(best), 1))
         for start in (best, begin):
@@ -226,19 +243,24 @@ class Conditional:
     def follow_neighbours(self) -> None:
         """Minimise again from the minima of neighbours wherever the nll is lower there: a profile does not jump up.
 
-        Where a mixture has several minima, some points may have ended in a higher one than those next to them.
+        Where a mixture has several minima, some points may have ended in a higher one than those next to them. Where these
+        are far away, the neighbour's may be the lower one although the nll is not lower at once.
         """
         fits, order = self.fits, np.lexsort(self.points.T)
-        changed = fits.valid.copy()
+        errors = np.array([self.best.errors[n] for n in self.rest])
+        changed, tried = fits.valid.copy(), np.zeros((2, len(order)), np.bool_)
         while changed.any():
             before, changed = changed, np.zeros_like(changed)
-            for near, own in ((order[:-1], order[1:]), (order[1:], order[:-1])):
+            for side, (near, own) in enumerate(((order[:-1], order[1:]), (order[1:], order[:-1]))):
                 near, own = near[before[near]], own[before[near]]
                 if not len(own):
                     continue  # integrals have no rule where no parameters are known
                 there = self.batch.evaluate(own, fits.values[near], order=0)
                 lower = (there.bad == 0) & ~(there.value >= fits.nll[own] - LOWER)
-                near, own = near[lower], own[lower]
+                away = np.any(np.abs(fits.values[near] - fits.values[own]) > APART * errors, axis=1)
+                away &= ~tried[side, own]
+                tried[side, own[away]] = True
+                near, own = near[lower | away], own[lower | away]
                 if not len(own):
                     continue
                 minima = self.batch.newton(own, fits.values[near])

@@ -23,6 +23,7 @@ from morefit.minimise.problem import (
     Problem,
     as_likelihood,
     check_data,
+    check_fixed,
     check_names,
     fixed_values,
     make_problem,
@@ -95,6 +96,7 @@ def fit(
             backend=backend,
         )  # fmt: skip
         check_data(likelihood)
+        check_fixed(likelihood.all_parameters, fixed, limits)
         check_constrained(likelihood.parts, (p for way in ways for p in way.model.parameters))
         return fit_likelihood(likelihood, start, fixed, limits, options=options, starts=starts)
 

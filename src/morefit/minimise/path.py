@@ -20,6 +20,7 @@ from morefit.minimise.check import (
     check_minimum,
     check_parabola,
     edm_goal,
+    ends_beyond,
     failure_reasons,
     jumping,
 )
@@ -35,7 +36,7 @@ from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT
 from morefit.minimise.whole import expect_fit, fit_at_once
 from morefit.model.derived import derived_in
-from morefit.records.fields import NOTHING, ByName, floats
+from morefit.records.fields import NO_MINOS, ByName, floats
 from morefit.records.fields import regions as by_observable
 from morefit.records.named_arrays import by_names
 
@@ -210,7 +211,8 @@ def make_result(
     """Put together a result; ``problems`` are those of the minimiser."""
     likelihood, problem = objective.likelihood, objective.problem
     x = floating_values(likelihood, problem, verdict.values)
-    reasons = [*problems, *failure_reasons(verdict, changing_elsewhere(objective, verdict))]
+    elsewhere = changing_elsewhere(objective, verdict), ends_beyond(objective, verdict)
+    reasons = [*problems, *failure_reasons(verdict, *elsewhere)]
     if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
@@ -247,7 +249,7 @@ def make_result(
         limits=problem.limits_by_name,
         calls=ByName(dict(objective.calls)),
         seconds=ByName(seconds),
-        minos=NOTHING,
+        minos=NO_MINOS,
         events=round(likelihood.entries),
         backend=likelihood.backend.label,
         minimiser=minimiser,

@@ -314,6 +314,21 @@ def fixed_values(fixed: Any) -> dict[str, float | None]:
     return dict.fromkeys(names)
 
 
+def check_fixed(parameters: Sequence[Parameter], fixed: Any, limits: Any) -> None:
+    """Refuse to fix parameters outside of their limits, or of those of the call."""
+    ranges = {p.name: (p.low, p.high) for p in parameters}
+    ranges |= {n: check_limits(n, pair, OptionError) for n, pair in mapping("limits", limits).items()}
+    for name, value in fixed_values(fixed).items():
+        low, high = ranges.get(name, (-math.inf, math.inf))
+        number = math.nan if value is None else finite_number(f"parameter '{name}': fixed value", value)
+        if number < low or number > high:
+            wider = f"({min(low, number):g}, {max(high, number):g})"
+            raise FitError(
+                f"parameter '{name}': fixed value must lie in [{low}, {high}], got {number}; pass limits={{'{name}': {wider}}}"
+                " as well, or give the parameter wider limits"
+            )
+
+
 def check_names(parameters: Sequence[Parameter], names: Sequence[str]) -> None:
     known = [p.name for p in parameters]
     if unknown := [name for name in names if name not in known]:

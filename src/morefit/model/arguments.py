@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
-from inspect import CO_VARARGS, CO_VARKEYWORDS
+from functools import cache, lru_cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS, signature
 from math import inf, isfinite
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -50,6 +50,30 @@ Coefficients = Annotated[tuple[Expr, ...], Allowed(ANY.rule, ANY.holds, many=1, 
 
 Matrix = Annotated[tuple[tuple[Expr, ...], ...], Allowed(ANY.rule, ANY.holds, many=2)]
 Observables = tuple[Observable, ...]
+
+
+@cache
+def check_class(kind: Any) -> None:
+    """Refuse a class of densities that has no formula, when it is first used; instances are compared by identity.
+
+    A dataclass that compares fields would compare parameters, which makes conditions, and may have no hash.
+    """
+    if "density" in getattr(kind, "__abstractmethods__", ()):
+        raise ModelError(
+            f"density '{kind.__name__}': needs a method density(self) that returns its formula, such as np.exp(-self.x)"
+        )
+    _, *others = signature(kind.density).parameters.values()
+    if required := [
+        p.name
+        for p in others
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]:
+        raise ModelError(
+            f"density '{kind.__name__}': density(self) has no other arguments, got {', '.join(required)}; keep observables and"
+            f" parameters as attributes, and write self.{required[0]}"
+        )
+    if kind.__hash__ is not object.__hash__:
+        kind.__eq__, kind.__hash__ = object.__eq__, object.__hash__
 
 
 def check_call(kind: Any, args: tuple[Any, ...], named: Collection[str]) -> None:

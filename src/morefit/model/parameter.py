@@ -28,6 +28,7 @@ from morefit.expr import (
 from morefit.model.observable import check_limits, check_name, check_number
 from morefit.text.arguments import in_sentences
 from morefit.text.elsewhere import CHANGES
+from morefit.text.rounding import is_number_format
 
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_CHANGE = 0.5  # of a scale from one
@@ -179,6 +180,10 @@ class Parameter(NamedQuantity):
         if (digest, by) != (phrase_digest(self.blind), self.blind_by):
             return False
         return unblinded_value(1.0, self.blind, by, tuple(numbers)) == self.unblind(self.blind, 1.0)
+
+    def __format__(self, spec: str) -> str:
+        """Return the start value in the format of a number, or the text of the parameter."""
+        return format(self.start if is_number_format(spec) else str(self), spec)
 
     def __repr__(self) -> str:
         limits = [None if math.isinf(end) else end for end in (self.low, self.high)]

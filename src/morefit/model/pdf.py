@@ -18,6 +18,7 @@ from morefit.expr.node import known_expr
 from morefit.model.arguments import (
     check_arguments,
     check_call,
+    check_class,
     check_domain,
     check_observables,
     described,
@@ -83,6 +84,7 @@ class Pdf(ABC):
 
     def __new__(cls, *args: Any, given: Any = None, **named: Any) -> Self:
         """Read what is given, so that the arguments can be checked with it."""
+        check_class(cls)
         check_call(cls, args, named)
         pdf = super().__new__(cls)
         if given is not None:
@@ -95,6 +97,13 @@ class Pdf(ABC):
         check_arguments(self)
         if self.defined_on is not None:
             check_domain(self, *self.defined_on)
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        """Refuse: a density has parameters, whose values a call would not show."""
+        raise ModelError(
+            f"density '{type(self).__name__}': is not called; write model.pdf(x), with values= a result or numbers by name, for"
+            " its normalised height at x"
+        )
 
     def __add__(self, other: object) -> NoReturn:
         """Refuse: a sum of densities needs weights."""

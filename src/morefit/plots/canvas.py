@@ -1,4 +1,4 @@
-"""Axes to draw on, in a style that leaves the user's own alone; which with ticks.py alone imports matplotlib and mplhep."""
+"""Axes to draw on, legends with room above the data, and what plots return."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
-from morefit.errors import BackendError, OptionError
+from morefit.errors import OptionError
 from morefit.model import Pdf
+from morefit.plots.style import load_pyplot
 from morefit.records.fields import ByName
 from morefit.text import elsewhere
 from morefit.text.arguments import methods_in_sentences, no_attribute
-from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,28 +27,15 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 Numbers = TypeVar("Numbers")
-Style = str | Mapping[str, Any] | None
 Labels = Pdf | Mapping[str, str] | None  # of parameters: those of a model, or texts by name
 AnyAxes = Any  # matplotlib's Axes, or a pair of them
 Panels = tuple[Any, Any]  # Axes, and those below them or None
 
-# Fonts that come with matplotlib, so that figures look the same everywhere.
-OWN_STYLE: dict[str, Any] = {
-    "figure.figsize": (6.4, 4.8), "figure.dpi": 100, "savefig.dpi": 200, "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix", "font.size": 14, "axes.labelsize": 16, "axes.linewidth": 1.1,
-    "axes.formatter.limits": (-3, 5), "axes.formatter.use_mathtext": True, "legend.frameon": False,
-    "legend.fontsize": 13, "legend.handlelength": 1.8, "lines.linewidth": 1.6, "lines.markersize": 4.0,
-    "xtick.direction": "in", "ytick.direction": "in", "xtick.top": True, "ytick.right": True,
-    "xtick.minor.visible": True, "ytick.minor.visible": True, "xtick.major.size": 6, "xtick.minor.size": 3,
-    "ytick.major.size": 6, "ytick.minor.size": 3, "xaxis.labellocation": "right", "yaxis.labellocation": "top",
-    "text.usetex": False,
-}  # fmt: skip
 DATA, MODEL, GREY = "black", "#1a5fb4", "0.55"
 COLOURS = ("#c01c28", "#26a269", "#e66100", "#813d9c", "#0f8f9f", "#986a44")  # of components
 DASHES = ((0, (6, 2)), (0, (3, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1.2, 1.2)))
 # backends of matplotlib without a screen
 ONLY_FILES = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
-GENERIC = ("serif", "sans-serif", "cursive", "fantasy", "monospace")  # names for lists of fonts
 SPARE = 0.04  # of the height of axes, between a legend and what is below it
 LOWEST = 0.3  # end of a legend; one that is lower gets two columns, and then smaller text
 SCALES = (1.0, 0.8, 0.65)  # of the text of a legend in two columns
@@ -143,64 +130,6 @@ def is_shown_anyway(figure: Figure) -> bool:
 def root(ax: Axes) -> Figure:
     """Return the whole figure, also of axes in a part of one."""
     return ax.figure.figure
-
-
-def load_pyplot() -> Any:
-    """Return matplotlib.pyplot, or raise an error that names the package to install."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise BackendError('plot: matplotlib is not installed; pip install "morefit[plot]"') from None
-    return plt
-
-
-@contextmanager
-def styled(style: Style) -> Iterator[None]:
-    """Draw in a style: morefit's own, one of mplhep's by name, or one's own settings of matplotlib."""
-    chosen, current = settings(style), load_pyplot().rcParams
-    before = {name: current[name] for name in chosen}
-    current.update(chosen)
-    try:
-        yield
-    finally:  # rc_context would also undo what the backend of notebooks sets when the first figure is made
-        current.update(before)
-
-
-def settings(style: Style) -> dict[str, Any]:
-    """Return the settings of a style, such that nothing drawn depends on them later."""
-    if style is None:
-        return OWN_STYLE
-    chosen = dict(named_style(style) if isinstance(style, str) else style)
-    family = chosen.get("font.family")
-    if family in GENERIC and f"font.{family}" in chosen:  # looked up when drawn, and so with other settings
-        chosen["font.family"] = installed_font(chosen[f"font.{family}"], family)
-        if chosen.get("mathtext.fontset", "custom") == "custom":  # as are the fonts of "custom"
-            chosen["mathtext.fontset"] = "stix" if family == "serif" else "stixsans"
-    return chosen
-
-
-def installed_font(names: str | Sequence[str], family: str) -> str:
-    """Return the first font of a list that is installed, as matplotlib logs those that are not; or one of its own."""
-    from matplotlib.font_manager import get_font_names
-
-    installed = {name.lower(): name for name in get_font_names()}
-    listed = [names] if isinstance(names, str) else names
-    own = "STIXGeneral" if family == "serif" else "DejaVu Sans"
-    return next((installed[name.lower()] for name in listed if name.lower() in installed), own)
-
-
-def named_style(name: str) -> Mapping[str, Any]:
-    """Return a style of mplhep by name, such as "LHCb2" or "CMS"."""
-    try:
-        import mplhep
-    except ImportError:
-        raise BackendError(
-            f"style '{name}': mplhep is not installed; pip install \"morefit[plot]\""
-        ) from None
-    known = {n: s for n, s in vars(mplhep.style).items() if n[:1].isupper() and isinstance(s, dict)}
-    if name not in known:
-        raise OptionError(f"style '{name}': not one of mplhep; {suggest(name, known)}")
-    return cast("Mapping[str, Any]", known[name])
 
 
 def check_made(name: str, thing: object, kind: type, made_by: str) -> None:

@@ -20,22 +20,12 @@ from morefit.minimise import FitResult
 from morefit.model import Observable, Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.region import named_observable
-from morefit.plots.canvas import (
-    DATA,
-    GREY,
-    MODEL,
-    AnyAxes,
-    LegendRoom,
-    Plot,
-    Style,
-    one_panel,
-    place_legends,
-    styled,
-)
+from morefit.plots.canvas import DATA, GREY, MODEL, AnyAxes, LegendRoom, Plot, one_panel, place_legends
 from morefit.plots.components import band
 from morefit.plots.fitted import Drawing, own_values, the_observable
 from morefit.plots.panels import middles, x_label
 from morefit.plots.projection import Projection
+from morefit.plots.style import Style, styled
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 

@@ -30,20 +30,10 @@ from morefit.minimise.text import latex_cell
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.observable import Ranges
 from morefit.model.parts import check_model
-from morefit.plots.canvas import (
-    AnyAxes,
-    Panels,
-    Plot,
-    Style,
-    label_of,
-    panel_grid,
-    place_legends,
-    root,
-    styled,
-    two_panels,
-)
+from morefit.plots.canvas import AnyAxes, Panels, Plot, label_of, panel_grid, place_legends, root, two_panels
 from morefit.plots.panels import Look, Lower, draw_lower, draw_main, x_label
 from morefit.plots.projection import OVERSAMPLING, Projection, project, project_bins, project_channel
+from morefit.plots.style import Style, styled
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.suggest import suggest

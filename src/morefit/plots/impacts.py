@@ -17,15 +17,13 @@ from morefit.plots.canvas import (
     AnyAxes,
     Labels,
     Plot,
-    Style,
     check_made,
     label_of,
-    load_pyplot,
     one_panel,
     root,
-    styled,
     two_panels,
 )
+from morefit.plots.style import Style, load_pyplot, styled
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg
 from morefit.validate import whole_number

@@ -19,14 +19,13 @@ from morefit.plots.canvas import (
     Labels,
     LegendRoom,
     Plot,
-    Style,
     check_made,
     drawable,
     label_of,
     one_panel,
     place_legends,
-    styled,
 )
+from morefit.plots.style import Style, styled
 from morefit.text.arguments import in_sentences
 from morefit.validate import as_number
 

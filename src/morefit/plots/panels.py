@@ -31,6 +31,7 @@ NOTHING = 1e-6  # of the height of a plot: components that stay below need not b
 FILL, SHADE = 0.55, 0.35  # opacities of stacked components and of bands
 SAME_HEIGHT = 1e-9  # relative difference of heights that are those of one step
 MAX_LISTED = 8  # components in the legend
+MAX_BARS = 500  # of pulls; more are one line, which takes a thousandth of the time
 Step = Literal["mid"] | None  # between two places of a curve, or lines that join them
 Lower = Literal["pulls", "residuals", "ratio"]
 LOWER_LABELS = {"pulls": "pull", "residuals": "data \N{MINUS SIGN} model", "ratio": "data / model"}
@@ -161,7 +162,9 @@ def draw_lower(ax: Axes, numbers: Projection, kind: Lower) -> dict[str, Any]:
     known = np.isfinite(values)
     inside = np.clip(np.where(known, values, middle), middle - reach, middle + reach)
     drawn: Any
-    if errors is None:
+    if errors is None and len(centres) > MAX_BARS:
+        drawn = ax.stairs(inside, numbers.edges, fill=True, color=GREY, linewidth=0, zorder=2)
+    elif errors is None:
         drawn = ax.bar(centres, inside, np.diff(numbers.edges), color=GREY, linewidth=0, zorder=2)
     else:
         shown = known & (np.abs(values - middle) <= reach)

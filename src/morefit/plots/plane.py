@@ -19,9 +19,10 @@ from morefit.model import Observable, Pdf
 from morefit.model.evaluation import Values
 from morefit.model.observable import Ranges
 from morefit.model.region import named_observable
-from morefit.plots.canvas import AnyAxes, Plot, Style, drawable, is_axes, load_pyplot, styled
+from morefit.plots.canvas import AnyAxes, Plot, drawable, is_axes
 from morefit.plots.panels import FURTHEST
 from morefit.plots.projection import as_fitted, at_start, cut, total
+from morefit.plots.style import Style, load_pyplot, styled
 from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend
 from morefit.text.arguments import in_sentences

@@ -15,21 +15,12 @@ from morefit.likelihood import LeastSquares
 from morefit.likelihood.evaluate import values_of
 from morefit.likelihood.points import Y_ERROR, X, Y, x_error
 from morefit.minimise import FitResult
-from morefit.plots.canvas import (
-    DATA,
-    MODEL,
-    LegendRoom,
-    Plot,
-    drawable,
-    place_legends,
-    root,
-    styled,
-    two_panels,
-)
+from morefit.plots.canvas import DATA, MODEL, LegendRoom, Plot, drawable, place_legends, root, two_panels
 from morefit.plots.components import band as band_of
 from morefit.plots.components import slopes
 from morefit.plots.panels import LOWER_LABELS, Lower, draw_band, without_handle
 from morefit.plots.projection import at_start
+from morefit.plots.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,9 +30,10 @@ from morefit.likelihood.table import CountsLikelihood
 from morefit.minimise import FitResult
 from morefit.minimise.text import footlines, headline, parameter_table
 from morefit.model import Pdf
-from morefit.plots.canvas import OWN_STYLE, Plot, is_drawable, load_pyplot, styled
+from morefit.plots.canvas import Plot, is_drawable
 from morefit.plots.fitted import Drawing
 from morefit.plots.impacts import correlation
+from morefit.plots.style import OWN_STYLE, load_pyplot, styled
 from morefit.records.output import complete_file
 from morefit.text.tables import Column, Markup, html_table
 

@@ -23,14 +23,13 @@ from morefit.plots.canvas import (
     Labels,
     LegendRoom,
     Plot,
-    Style,
     check_made,
     label_of,
     one_panel,
     place_legends,
-    styled,
     two_panels,
 )
+from morefit.plots.style import Style, styled
 from morefit.text.arguments import in_sentences
 
 if TYPE_CHECKING:

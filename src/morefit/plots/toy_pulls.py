@@ -20,15 +20,14 @@ from morefit.plots.canvas import (
     AnyAxes,
     Labels,
     Plot,
-    Style,
     check_made,
     label_of,
     one_panel,
     place_legends,
-    styled,
 )
 from morefit.plots.panels import Look, draw_main, x_label
 from morefit.plots.projection import Projection, project
+from morefit.plots.style import Style, styled
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 from morefit.text.rounding import round_pdg

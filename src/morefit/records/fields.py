@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ class ByName(Mapping[Any, V], Generic[V]):
     """A read-only mapping by name; a parameter or anything else with a name stands for its name."""
 
     __slots__ = ("_items",)
+    hint: ClassVar[str] = ""  # added to the message of a name that is missing
 
     def __init__(self, items: dict[str, V]) -> None:
         """Take a mapping by name that has no other owner."""
@@ -29,8 +30,17 @@ class ByName(Mapping[Any, V], Generic[V]):
     def __getitem__(self, key: Any) -> V:
         name = name_of(key)
         if name not in self._items:
-            raise KeyError(f"no {name!r}; {suggest(name, self._items)}")
+            raise KeyError(f"no {name!r}; {suggest(name, self._items)}{self.hint}")
         return self._items[name]
+
+    def __call__(self, *_: Any) -> NoReturn:
+        raise TypeError(
+            f"numbers by name are no function, got (); write [name], as in ['{next(iter(self), 'mu')}']"
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return what is there in its order, without the names."""
+        return np.array(list(self._items.values()), dtype)
 
     def __contains__(self, key: object) -> bool:
         name = name_of(key)
@@ -50,7 +60,15 @@ class ByName(Mapping[Any, V], Generic[V]):
         return repr(self._items)
 
 
+class MinosErrors(ByName[V]):
+    """Errors that are there only if they were requested."""
+
+    __slots__ = ()
+    hint = "; pass minos=True to mf.fit, or a list of parameters, for errors of MINOS"
+
+
 NOTHING: ByName[Any] = ByName({})
+NO_MINOS: MinosErrors[Any] = MinosErrors({})
 
 
 def flag(value: object) -> bool:
@@ -83,6 +101,11 @@ def counts(items: Mapping[str, int]) -> ByName[int]:
 def pairs(items: Mapping[str, Interval]) -> ByName[Interval]:
     """Return pairs of numbers by name, such as limits."""
     return ByName({str(name): (float(low), float(high)) for name, (low, high) in items.items()})
+
+
+def minos_errors(items: Mapping[str, Interval]) -> MinosErrors[Interval]:
+    """Return errors of MINOS by name."""
+    return MinosErrors(dict(pairs(items)))
 
 
 def regions(items: Mapping[str, Iterable[Interval]]) -> ByName[tuple[Interval, ...]]:

@@ -16,7 +16,8 @@ from morefit.validate import name_of
 class ArrayByName(np.ndarray[Any, np.dtype[np.float64]]):
     """An array that is also indexed by parameters or their names along some axes; what is computed with it is a plain one.
 
-    A single name, or a list of them, is of the first of these axes: a column of a table, a row of a matrix.
+    A single name, or a list of them, is of the first of these axes: a column of a table, a row of a matrix, which is
+    indexed by the other names.
     """
 
     names: tuple[str, ...]
@@ -30,7 +31,12 @@ class ArrayByName(np.ndarray[Any, np.dtype[np.float64]]):
         return array[()] if return_scalar else np.asarray(array)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.view(np.ndarray)[self._places(key) if self.count else key]
+        plain = self.view(np.ndarray)
+        if not self.count:
+            return plain[key]
+        part = plain[self._places(key)]
+        row = self.count == 2 and not isinstance(key, list | tuple) and is_named(key)
+        return by_names(part, self.names, 1) if row else part
 
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))

@@ -38,7 +38,7 @@ from morefit.sampling.recipe import recipe
 from morefit.targets.base import Backend, CompiledDraw, Drawn, Events
 from morefit.targets.choose import choose_backend
 from morefit.text.suggest import suggest
-from morefit.validate import numbers_by_name
+from morefit.validate import as_number, numbers_by_name
 
 REPAIRS = 6  # times the margin of an envelope may be doubled
 FAR = 9.0  # tail cut-off in standard deviations; the probability beyond it is below 2**-53
@@ -321,8 +321,9 @@ def check_room(what: str, model: Pdf, events: float) -> None:
 
 def check_sizes(events: int | Sequence[int]) -> Sizes:
     """Return numbers of events, whole and not negative."""
-    if type(events) is int and 0 <= events <= MAX_EXPECTED:  # the usual case
-        return np.array([events], np.int64)
+    number = as_number(events)
+    if number is not None and 0 <= number <= MAX_EXPECTED and number.is_integer():  # 1e5 is whole, too
+        return np.array([number], np.int64)
     sizes = np.atleast_1d(np.asarray(events))
     if sizes.ndim != 1 or (sizes.size and not np.issubdtype(sizes.dtype, np.integer)):
         raise OptionError(

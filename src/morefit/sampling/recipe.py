@@ -133,10 +133,7 @@ class CandidateRecipes:
                 {o.name: inside_range(o, self.numbers.take()) for o in pdfs[0].drawn}, ZERO, ZERO, 1.0
             )
         if not np.all(known >= 0):
-            numbers = "of blinded parameters" if any(map(blinded_in, weights)) else known.tolist()
-            raise ModelError(
-                f"sum: cannot draw with the fractions {numbers}; all must be positive or zero at the given values"
-            )
+            return self.reduced(weights, known, pdfs)
         shares = known[known > 0] / known.sum()
         chosen = self.numbers.take()
         parts, last = [], self.numbers.next
@@ -152,6 +149,35 @@ class CandidateRecipes:
         accept = pick([p.accept for p in parts], edges, chosen)
         above = pick([p.above for p in parts], edges, chosen)
         return Recipe(drawn, accept, above, 1 / float(tries.sum()))
+
+    def reduced(self, weights: Sequence[Expr], known: Array, pdfs: Sequence[Pdf]) -> Recipe:
+        """Draw from the components with positive weights, and accept as often as the others leave a part of the density."""
+        total, positive = float(known.sum()), float(known[known > 0].sum())
+        if not total > 0 or any(map(blinded_in, weights)) or any(pdf.given for pdf in pdfs):
+            numbers = "of blinded parameters" if any(map(blinded_in, weights)) else known.tolist()
+            raise ModelError(
+                f"sum: cannot draw with the weights {numbers}, as a part of a negative number of events; choose a truth at which"
+                " all yields or fractions are zero or positive"
+            )
+        inner = self.mixture([const(max(w, 0.0)) for w in known.tolist()], pdfs)
+        heights = [
+            const(w) * bind_values(pdf.density() / pdf.integral(), pdf, self.values)
+            for w, pdf in zip(known.tolist(), pdfs, strict=True)
+        ]
+        density = add_all(*heights)
+        upper_bound(density, pdfs[0].drawn, self.numbers.margin)  # refuses one that is negative
+        drawn_from = add_all(*(height for w, height in zip(known.tolist(), heights, strict=True) if w > 0))
+        at = {o.expr: inner.drawn[o.name] for o in pdfs[0].drawn}
+        whole, above = substitute_all((density, drawn_from), at)
+        accept, wrong = self.numbers.take() * above < whole, whole < -NEGATIVE * above
+        if inner.accept is not ONE:
+            accept, wrong = inner.accept * accept, inner.accept * wrong
+        return Recipe(
+            inner.drawn,
+            accept,
+            wrong if inner.above is ZERO else Op.MAX(inner.above, wrong),
+            inner.efficiency * total / positive,
+        )
 
     def product(self, pdfs: Sequence[Pdf]) -> Recipe:
         """Draw every factor with numbers of its own, each after those that draw what it is given."""

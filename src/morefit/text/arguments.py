@@ -53,6 +53,12 @@ def methods_in_sentences(kind: type[K]) -> type[K]:
     return kind
 
 
+def constructor_in_sentences(kind: type[K]) -> type[K]:
+    """Decorate the constructor of a class with ``in_sentences``."""
+    type.__setattr__(kind, "__init__", in_sentences(kind.__init__))
+    return kind
+
+
 def public_name(function: Callable[..., Any]) -> str:
     """Return what a user calls: a function, a method, or the class of a constructor."""
     method = function.__name__ in ("__new__", "__init__")

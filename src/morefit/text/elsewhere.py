@@ -71,6 +71,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "resume": ("save",),
     "checkpoint": ("save",),
     "client": ("executor",),
+    "nthreads": ("threads",),
+    "n_threads": ("threads",),
+    "num_threads": ("threads",),
+    "cores": ("threads",),
+    "ncpu": ("threads",),
+    "n_jobs": ("threads",),
+    "index": ("device",),
 }
 
 BINNING = "counts in bins are data as np.histogram returns them, (counts, edges), or a histogram"

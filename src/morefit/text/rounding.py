@@ -74,3 +74,8 @@ def round_at(number: float, last: int, shift: int) -> str:
 def duration(seconds: float) -> str:
     """Return a time in s, or in ms below one second."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
+
+
+def is_number_format(spec: str) -> bool:
+    """Return whether the format of an f-string is one of numbers, such as ".3f"."""
+    return spec[-1:] in tuple("eEfFgGn%")

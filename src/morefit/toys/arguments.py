@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -162,6 +163,18 @@ def starts(fitted: Term, truth: Mapping[str, float], start: Any, *, keep_fixed: 
         elif p.name in truth and not (p.fixed and keep_fixed):
             begin[p.name] = truth[p.name] if p.fixed else min(max(truth[p.name], p.low), p.high)
     return begin
+
+
+def warn_of_truth(fitted: Term, truth: Mapping[str, float]) -> None:
+    """Warn that fits cannot return a truth outside of limits: biases, pulls and coverages are then those of the limits."""
+    for p in fitted.parameters:
+        if p.name in truth and not p.low <= truth[p.name] <= p.high:
+            warnings.warn(
+                f"toy study: parameter '{p.name}': the truth must lie in [{p.low}, {p.high}] for fits to find it, got"
+                f" {truth[p.name]}; pulls and coverages are those of fits at a limit",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def toy_sizes(term: Term, truth: Mapping[str, float], toys: int, events: Any, seed: int) -> Sizes:

@@ -228,10 +228,10 @@ class ToyResults(FrozenByName):
         return as_text(report(self))
 
     def __repr__(self) -> str:
-        verdict = headline(report(self)).partition(": ")[2]
-        return (
-            f"ToyResults({verdict}, {len(self.names)} parameters, seed {self.seed}, first toy {self.first})"
-        )
+        shown = report(self)
+        verdict = headline(shown).partition(": ")[2]
+        numbers = f", seed {self.seed}, first toy {self.first}" * shown.drawn
+        return f"ToyResults({verdict}, {len(self.names)} parameters{numbers})"
 
     def _repr_html_(self) -> str:
         return as_html(report(self))
@@ -312,6 +312,7 @@ def report(toys: ToyResults) -> Report:
         seconds=toys.seconds,
         backend=toys.backend,
         unit=toys.unit,
+        drawn=bool(toys.truth) or not toys.names,
     )
 
 
@@ -321,6 +322,6 @@ def row(toys: ToyResults, name: str) -> Row:
     mean, width, count = moments(toys.values[toys.valid, k])
     truth, lost = toys.truth.get(name, nan), int(np.isnan(toys.errors[toys.valid, k]).sum())
     if isnan(truth):
-        return Row(name, mean, width / sqrt(count) if count > 1 else nan, None, lost)
+        return Row(name, mean, width / sqrt(count) if count > 1 else nan, width, None, lost)
     bias, coverages = toys.bias(name), tuple(toys.coverage(name, level) for level in LEVELS)
-    return Row(name, mean, bias.error, Compared(truth, bias, toys.pull_summary(name), coverages), lost)
+    return Row(name, mean, bias.error, width, Compared(truth, bias, toys.pull_summary(name), coverages), lost)

@@ -33,6 +33,7 @@ from morefit.toys.arguments import (
     starts,
     template_of,
     toy_sizes,
+    warn_of_truth,
     whole,
     without_events,
 )
@@ -147,6 +148,7 @@ def toy_study(
     seed = choose_seed(seed, saved := read_saved(NAME, save, LAYOUT, ToyResults))
     sizes = toy_sizes(drawn, truth, toys, PartNumbers.of(model, events, given), seed)
     check_rows(drawn, sizes, resample)
+    warn_of_truth(fitted, truth)
     task = Task(
         drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, seed=seed,
         start=starts(fitted, truth, start, keep_fixed=fit_model is not None), statistic=statistic, fluctuate=fluctuate,

@@ -78,6 +78,7 @@ class Row(NamedTuple):
     name: str
     mean: float
     error: float  # of the mean
+    spread: float
     compared: Compared | None = None  # None: it was not generated
     undetermined: int = 0  # valid toys in which it is
 
@@ -96,6 +97,7 @@ class Report(NamedTuple):
     seconds: Mapping[str, float]
     backend: str
     unit: str
+    drawn: bool  # False: datasets of the user, with neither truth nor seed
 
     @property
     def bad(self) -> int:
@@ -110,7 +112,7 @@ def as_text(report: Report) -> str:
 
 def as_html(report: Report) -> str:
     """Return a report as HTML for a notebook."""
-    good = not (report.bad or negative_note(report) or any(map(remark, report.rows)))
+    good = not (report.bad or negative_note(report) or (report.drawn and any(map(remark, report.rows))))
     return html_page(headline(report), details(report), tables(report), footlines(report), good=good)
 
 
@@ -118,6 +120,8 @@ def headline(report: Report) -> str:
     """Return number of toys and how many are not valid, in one line."""
     bad, toys = report.bad, report.toys
     verdict = "all valid" if not bad else f"{bad} NOT VALID ({100 * bad / toys:.3g} %)"
+    if not report.drawn:
+        return f"fit_many: {toys} dataset{'s' * (toys != 1)}, {verdict}"
     return f"toy study: {toys} toys, {verdict}" if toys else "toy study: no toys"
 
 
@@ -126,7 +130,7 @@ def details(report: Report) -> list[str]:
     ways = "; ".join(f"{way}: {count}" for way, count in report.ways.items() if count)
     numbers = f"toys {report.first} to {report.first + report.toys - 1}" if report.toys else "none"
     lines = [f"obtained by {ways}", event_counts(report.events, report.unit)] if report.toys else []
-    return [*lines, f"seed {report.seed}, {numbers}"]
+    return [*lines, f"seed {report.seed}, {numbers}"] if report.drawn else lines
 
 
 def event_counts(events: NDArray[np.int64], unit: str) -> str:
@@ -143,7 +147,8 @@ def tables(report: Report) -> list[list[Column]]:
         name: column for name, column in report.statistics.items()
         if column.ndim == 1 and column.dtype.kind in "biuf"
     }  # fmt: skip
-    return [parameter_table(report.rows), *([statistics_table(own)] if own and report.toys else [])]
+    own_table = parameter_table if report.drawn else values_table
+    return [own_table(report.rows), *([statistics_table(own)] if own and report.toys else [])]
 
 
 def parameter_table(rows: Sequence[Row]) -> list[Column]:
@@ -158,6 +163,19 @@ def parameter_table(rows: Sequence[Row]) -> list[Column]:
     *cells, remarks = zip(*map(row_cells, rows), strict=True)
     numeric = [Column(heading, column) for heading, column in zip(headings, cells, strict=True)]
     return [first, *numeric, *([Column("", remarks, numeric=False)] if any(remarks) else [])]
+
+
+def values_table(rows: Sequence[Row]) -> list[Column]:
+    """Return one row per parameter of datasets without a truth."""
+    means = [round_pdg(row.mean, row.error) for row in rows]
+    lost = [f"UNDETERMINED IN {row.undetermined}" * bool(row.undetermined) for row in rows]
+    return [
+        Column("parameter", [row.name for row in rows], numeric=False),
+        Column("mean value", [mean for mean, _ in means]),
+        Column("+-", [error for _, error in means]),
+        Column("deviation", [f"{row.spread:.4g}" for row in rows]),
+        *([Column("", lost, numeric=False)] if any(lost) else []),
+    ]
 
 
 def row_cells(row: Row) -> list[str]:
@@ -207,7 +225,11 @@ def statistics_table(statistics: Mapping[str, NDArray[Any]]) -> list[Column]:
 def footlines(report: Report) -> list[str]:
     """Return which toys the table covers, and the times of all stages."""
     times = ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in report.seconds.items())
-    note = [f"the table is of the {report.valid} valid toys"] if report.bad else []
+    note = (
+        [f"the table is of the {report.valid} valid {'toys' if report.drawn else 'fits'}"]
+        if report.bad
+        else []
+    )
     where = f"on {report.backend}: " if report.backend and times else ""
     return [*note, *negative_note(report), *([where + times] if times else [])]
 
@@ -217,7 +239,8 @@ def negative_note(report: Report) -> list[str]:
     looked_at = min(report.first + report.toys, LOOKED_AT) - report.first
     if not (count := report.ways.get("negative density", 0)):
         return []
+    what = "TOYS" if report.drawn else "DATASETS"
     return [
-        f"IN {count} OF {looked_at} TOYS the fitted density is negative between events or inside of a bin; mf.fit calls"
+        f"IN {count} OF {looked_at} {what} the fitted density is negative between events or inside of a bin; mf.fit calls"
         " such a fit not valid: change limits or the model"
     ]

@@ -9,7 +9,7 @@ from functools import cached_property
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import ONE, Expr, Op, Operand, add_all, evaluate, multiply_all
-from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, listed
+from morefit.model.arguments import NOT_NEGATIVE, SHARE, Allowed, check_operand, check_start, listed
 from morefit.model.compose.checks import check_observables_of, check_parts, conditional_on
 from morefit.model.evaluation import Recipe, Recipes
 from morefit.model.observable import Box, Observable
@@ -19,6 +19,9 @@ from morefit.model.printed import numbered
 from morefit.model.region import Region, probability_of, region_text
 
 ROUNDING = 1e-12  # that numbers may exceed their total by
+AT_MOST_ONE = Allowed(
+    "1 at most (with recursive=True each is a share of what is left)", lambda total: total <= 1 + ROUNDING
+)
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -196,6 +199,8 @@ def check_labels(labels: Sequence[str] | None, count: int) -> tuple[str, ...]:
 
 
 def check_total(fractions: tuple[Expr, ...]) -> None:
-    """Refuse fractions that are numbers and leave less than nothing for the last density."""
+    """Refuse fractions that leave less than nothing for the last density, as numbers or where they start."""
     if (total := math.fsum(f.number for f in fractions if f.op is Op.CONST)) > 1 + ROUNDING:
         raise ModelError(f"sum: fractions must add up to 1 at most, got {total:g}")
+    if len(fractions) > 1:
+        check_start("sum: the total of the fractions", add_all(*fractions), AT_MOST_ONE)

@@ -33,12 +33,14 @@ from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Tar
 from morefit.targets.cpu.columns import CpuColumn, ScatteredColumn
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.threads import WORKERS
+from morefit.text.arguments import constructor_in_sentences
 
 TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 WORTH_THREADS = 8e5  # lines times events; below it to meet other threads costs more than it brings
 
 
+@constructor_in_sentences
 @dataclass(frozen=True)
 class Cpu:
     """The processor: ``threads`` (default: all cores) and vector ``width`` in doubles (default: the widest).

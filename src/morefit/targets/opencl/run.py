@@ -33,11 +33,13 @@ from morefit.targets.opencl.fit_shape import Lifted, lift_numbers
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
 from morefit.targets.opencl.source import render
 from morefit.targets.opencl.sums import MAX_EVENTS
+from morefit.text.arguments import constructor_in_sentences
 
 MAX_ITEMS = 512  # in a work-group
 SENT_TOGETHER = 1 << 29  # bytes: it takes longer to send them than to start the fits of what was sent before
 
 
+@constructor_in_sentences
 @dataclass(frozen=True)
 class OpenCL:
     """A device that speaks OpenCL, by number or part of its name (default: the first GPU, else any device).
