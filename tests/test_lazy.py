@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import morefit as mf
+from morefit.targets.cpu.host import appearance
 
 SOURCE = Path(mf.__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -147,6 +148,8 @@ def test_a_first_fit_loads_what_it_needs(tmp_path):
     first, second = (modules_after(FIRST_FIT, MOREFIT_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert not first & set(SELDOM_NEEDED)
     assert not second & {*SELDOM_NEEDED, *WRITERS}
+    if appearance() is not None:  # else LLVM is asked for the processor
+        assert "llvmlite.binding" not in second
 
 
 def test_a_first_study_loads_what_it_needs():

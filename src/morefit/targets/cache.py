@@ -17,8 +17,9 @@ from morefit.errors import BackendError
 
 MAGIC = b"morefit object 1\n"
 DIGEST = 32  # bytes of a SHA-256
-OBJECT, KERNEL = ".o", ".kernel"  # endings of entries: machine code, and records of kernels
-ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel)")
+# endings of entries: machine code, records of kernels, and what a compiler knows of a processor
+OBJECT, KERNEL, PROCESSOR = ".o", ".kernel", ".processor"
+ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel|processor)")
 SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the size limit in megabytes
 DEFAULT_MEGABYTES = 500.0
 REMAINING_SHARE = 0.75  # of the size allowed that stays when entries are removed
