@@ -11,7 +11,7 @@ import pytest
 
 import morefit as mf
 from morefit import dataclass as module
-from morefit.dataclass import Compiled, dataclass
+from morefit.dataclass import FEW, Compiled, dataclass
 
 SOURCE = Path(mf.__file__).parent
 OPTIONS = (
@@ -58,7 +58,7 @@ ACTIONS = (
     lambda kind: kind(), lambda kind: kind(1, [2], 5, 6, 7), lambda kind: kind(first=1, other=2),
     lambda kind: kind(first=1) == kind(first=1), lambda kind: kind(first=1) == kind(first=2),
     lambda kind: kind(first=1, hidden=1) == kind(first=1), lambda kind: kind(first=1) == 1,
-    lambda kind: kind.__hash__ is None, lambda kind: hash(kind(first=1, rest=())) != hash(kind(first=1, rest=())),
+    lambda kind: kind.__hash__ is None, lambda kind: len({hash(one) for one in [kind(first=1, rest=()), kind(first=1, rest=())]}),
     lambda kind: setattr(kind(first=1), "first", 2), lambda kind: setattr(kind(first=1), "other", 2),
     lambda kind: delattr(kind(first=1), "first"), lambda kind: dataclasses.replace(kind(first=1, rest=[3]), first=2),
     lambda kind: [one.name for one in dataclasses.fields(kind)], lambda kind: dataclasses.asdict(kind(first=1)),
@@ -68,11 +68,13 @@ ACTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("few", [0, FEW])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_classes_behave_as_those_of_the_standard_library(options):
-    ours, theirs = made_by(dataclass, **options), made_by(dataclasses.dataclass, **options)
-    for mine, standard in zip(ours, theirs, strict=True):
-        for k, action in enumerate(ACTIONS):
+def test_classes_behave_as_those_of_the_standard_library(options, few, monkeypatch):
+    monkeypatch.setattr(module, "FEW", few)
+    for k, action in enumerate(ACTIONS):
+        ours, theirs = made_by(dataclass, **options), made_by(dataclasses.dataclass, **options)
+        for mine, standard in zip(ours, theirs, strict=True):
             results = [outcome(lambda a=action, c=kind: a(c)) for kind in (mine, standard)]
             names = [text.replace("made_by.<locals>.", "").partition(" at 0x")[0] for text in results]
             assert names[0] == names[1], k
@@ -102,10 +104,17 @@ def test_a_text_that_contains_itself_ends():
     assert repr(node).endswith(".Node(next=...)")
 
 
-def test_nothing_is_compiled_before_the_first_use():
+@pytest.mark.parametrize("arguments", [(), (1, 2, 3, 4, 5, 6, 7, 8)])
+def test_nothing_is_compiled_before_it_pays_or_a_call_is_wrong(arguments):
     base, _ = made_by(dataclass, frozen=True)
-    assert isinstance(vars(base)["__init__"], Compiled)
+    for _ in range(FEW):
+        base(1)
+        assert isinstance(vars(base)["__init__"], Compiled)
     base(1)
+    assert inspect.isfunction(vars(base)["__init__"])
+    base, _ = made_by(dataclass, frozen=True)
+    with pytest.raises(TypeError):
+        base(*arguments)
     assert inspect.isfunction(vars(base)["__init__"])
 
 

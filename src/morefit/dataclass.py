@@ -1,7 +1,7 @@
 """The decorator ``dataclass`` of the standard library, with methods that are not compiled when a class is made.
 
 The standard library compiles up to six methods of each class from text, which took a fifth of a first fit. Here ``__init__`` is
-compiled when it is first used, which most classes of a process never do, and the other methods need no text.
+compiled after a few uses, which most classes of a process never have, and the other methods need no text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -52,16 +53,49 @@ def complete(
     return cls  # type: ignore[no-any-return]
 
 
+FEW = 4  # instances of a class: for more it pays to compile what makes them
+
+
 class Compiled:
-    """Stands for the ``__init__`` of a class until it is first used."""
+    """Stands for the ``__init__`` of a class, which is compiled when its signature is needed, or after a few instances."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
+        self.uses = 0
 
     def __get__(self, instance: Any, kind: Any = None) -> Callable[..., None]:
-        init: Any = compiled_init(self.owner)
+        self.uses += 1
+        if instance is not None and self.uses <= FEW:
+            return partial(self.fill, instance)
+        return self.compiled().__get__(instance, kind)  # type: ignore[no-any-return]
+
+    def compiled(self) -> Any:
+        init = compiled_init(self.owner)
         type.__setattr__(self.owner, "__init__", init)
-        return init.__get__(instance, kind)  # type: ignore[no-any-return]
+        return init
+
+    def fill(self, instance: Any, *values: Any, **named: Any) -> None:
+        """Set the fields of an instance; calls that Python would refuse are left to it."""
+        own = dataclasses.fields(self.owner)
+        places = [one.name for one in own if one.init and not one.kw_only]
+        contents = named | dict(zip(places, values, strict=False))
+        known = {one.name for one in own if one.init}
+        needed = {
+            one.name for one in own if one.default is MISSING and one.default_factory is MISSING
+        } & known
+        if len(contents) < len(named) + len(values) or not needed <= contents.keys() <= known:
+            self.compiled()(instance, *values, **named)
+            return
+        store = object.__setattr__ if self.owner.__dataclass_params__.frozen else setattr
+        for one in own:
+            if one.name in contents:
+                store(instance, one.name, contents[one.name])
+            elif one.default_factory is not MISSING:
+                store(instance, one.name, one.default_factory())
+            elif one.init:
+                store(instance, one.name, one.default)
+        if hasattr(self.owner, "__post_init__"):
+            instance.__post_init__()
 
 
 class Factory:

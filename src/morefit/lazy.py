@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from morefit.garbage import without_collection
+
 
 def import_when_used(
     package: str, names: Mapping[str, Iterable[str]], rooms: Iterable[str] = (), *, hints: str = ""
@@ -47,10 +49,11 @@ def import_when_used(
                 f"module '{package}' has no attribute '{name}'" + (f"; {hint}" if hint else "")
             )
         place = module_of[name]
-        if place == package:
-            return import_module(f"{package}.{name}")
-        # which imports modules of that package as well
-        value = getattr(__import__(place, fromlist=[name]), name)
+        with without_collection():
+            if place == package:
+                return import_module(f"{package}.{name}")
+            # which imports modules of that package as well
+            value = getattr(__import__(place, fromlist=[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -32,6 +32,7 @@ from morefit.expr import (
 )
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
+from morefit.garbage import without_collection
 from morefit.integrals import FollowedIntegral, Integral, Made, SampleIntegral, SharedBoxes
 from morefit.kernel import specs
 from morefit.kernel.ir import Kernel, Precision
@@ -41,7 +42,6 @@ from morefit.kernel.sums import Request
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT, WEIGHT
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
-from morefit.resources import without_collection
 from morefit.rewrite.precompute import Precompute
 from morefit.targets.base import Backend, Buffer, Events, Launch, Program, WholeIntegral
 from morefit.targets.cache import KERNEL, key_of, load, source_version, store

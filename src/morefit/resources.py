@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from math import ceil, inf
 from pathlib import Path
@@ -106,18 +104,6 @@ def group_texts(controller: str, name: str) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------ memory
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Leave cycles of garbage alone: expressions and trees of syntax have none, and looking at all of them again and again takes long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @cache

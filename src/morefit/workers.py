@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from morefit.digests import sha256
 from morefit.errors import BackendError
 from morefit.records.archive import morefit_version
 from morefit.records.output import node

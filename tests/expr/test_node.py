@@ -29,7 +29,7 @@ from morefit.expr import (
     to_text,
     where,
 )
-from morefit.expr.node import UFUNCS, _alive
+from morefit.expr.node import UFUNCS, alive
 from morefit.expr.numpy_functions import COMPOSED
 from strategies import expressions
 from tolerances import FEW_ROUNDINGS
@@ -62,10 +62,10 @@ def test_a_scalar_and_a_column_of_one_name_differ():
 
 
 def test_expressions_that_nobody_holds_are_forgotten():
-    before = len(_alive)
+    before = len(alive)
     node = deep(1000)
     del node
-    assert len(_alive) == before
+    assert len(alive) == before
 
 
 @given(expressions())

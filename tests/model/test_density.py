@@ -10,7 +10,7 @@ from scipy import stats
 
 import morefit as mf
 from morefit.expr import ONE, Op, evaluate, toposort
-from morefit.expr.node import _alive
+from morefit.expr.node import alive
 from morefit.model.parts import check_model
 from tolerances import FEW_ROUNDINGS, NUMPY_SUM, SCIPY_DENSITY
 
@@ -220,7 +220,11 @@ def test_nothing_is_registered_for_ever():
     name = "an_observable_that_is_forgotten"
     mf.Gaussian(mf.Observable(name, 0.0, 1.0), 0.5, 0.1).density()
     gc.collect()
-    assert not any(name in repr(node) for node in list(_alive.values()) if node.op is Op.COLUMN)
+    assert not any(
+        name in repr(node)
+        for known in list(alive.values())
+        if (node := known()) is not None and node.op is Op.COLUMN
+    )
 
 
 def test_models_can_be_pickled():

@@ -18,7 +18,7 @@ def two_cores(monkeypatch):
 
 
 def code():
-    return Code(None, {}, {})
+    return Code({}, {})
 
 
 def test_python_goes_on_while_code_is_compiled():

@@ -2,7 +2,7 @@
 
 import llvmlite.binding as llvm
 
-from morefit.targets.cpu.compile import hoist
+from morefit.targets.cpu.codegen import hoist
 
 TEXT = """define void @other(ptr %p) {
 entry:

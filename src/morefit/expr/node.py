@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import zlib
+from _weakref import _remove_dead_weakref as remove_dead  # type: ignore[attr-defined]
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
@@ -199,9 +200,20 @@ class Expr(Quantity):
         return from_rows, (to_rows(self),)
 
 
-_alive: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
-# its own dictionary: what is not there is made, so that its method, in Python, is half of the time of most calls
-alive_by_key: dict[tuple[object, ...], ref[Expr]] = vars(_alive)["data"]
+class Alive(ref[Expr]):
+    """Refers to a node by its key, as in ``WeakValueDictionary``, which does the same in twice the time."""
+
+    __slots__ = ("key",)
+
+    key: tuple[object, ...]
+
+
+alive: dict[tuple[object, ...], Alive] = {}
+
+
+def forget(reference: Alive, alive: dict[tuple[object, ...], Alive] = alive) -> None:
+    """Remove a node that is gone, unless another thread has made it again."""
+    remove_dead(alive, reference.key)
 
 
 def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:
@@ -213,7 +225,7 @@ def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr
             args = tuple(sorted(args, key=by_order))
     bits = float(value).hex() if op is Op.CONST else value  # type: ignore[arg-type]  # 0.0 == -0.0, but they are two numbers
     key = (op, bits, *map(id, args))  # the node keeps its arguments alive, so that no other has their ids
-    known = alive_by_key.get(key)
+    known = alive.get(key)
     node = None if known is None else known()
     if node is None:
         node = object.__new__(Expr)
@@ -221,7 +233,12 @@ def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr
         set_args(node, args)
         set_value(node, value)
         set_order(node, stable_order(op, args, value))
-        node = _alive.setdefault(key, node)
+        reference = Alive(node, forget)
+        reference.key = key
+        while (there := alive.setdefault(key, reference)) is not reference:
+            if (other := there()) is not None:  # of another thread
+                return other
+            remove_dead(alive, key)
     return node
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import cached_property, lru_cache
-from hashlib import sha256
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.expr.quadrature import Axis, Domain
 from morefit.expr.symbol import OwnSymbol, Table
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from hashlib import sha256
 from itertools import product
 from math import prod
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 
 Measure = Callable[["Boxes"], Array]  # integrals of some quantities over each box, (boxes, quantities)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from functools import cached_property
-from hashlib import sha256
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 
 KINDS = (Real, np.bool_)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.errors import DataError
 from morefit.intervals.toys_at_points import Point, Side, Tested
 from morefit.jobs.checkpoint import DIGEST, Facts, Saved, choose_seed, function_facts, read_saved, versions

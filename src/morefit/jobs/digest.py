@@ -7,7 +7,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from hashlib import sha256
 from math import isnan
 from pathlib import Path
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from morefit.digests import sha256
 from morefit.errors import ModelError
 from morefit.expr import Expr, Operation, Symbol, Table, to_text, toposort
 from morefit.expr.opaque import Opaque

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -266,8 +265,10 @@ class State(Generic[R]):
 
     def save_elsewhere(self, path: Path) -> Path | None:
         """Write all finished parts to another folder than their file; return where, None if that fails as well."""
+        from tempfile import gettempdir  # few jobs need it, and it needs many modules
+
         name = f"{path.stem}-{os.urandom(4).hex()}{path.suffix}"
-        for folder in (Path.cwd, Path.home, tempfile.gettempdir):
+        for folder in (Path.cwd, Path.home, gettempdir):
             with suppress(DataError, OSError, RuntimeError):  # no such folder, or it cannot be written either
                 place = Path(folder()) / name
                 self.write(place)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.expr import Expr, OwnSymbol, Symbol, Table, make, toposort
 from morefit.expr.operations.record import operation_named
 from morefit.expr.quadrature import Domain
@@ -39,7 +39,7 @@ class Unrecorded(Exception):
 
 def fingerprint(roots: Iterable[Expr]) -> str:
     """Return a digest of formulas that is the same in every process; of a symbol its kind and its name count."""
-    digest = hashlib.sha256()
+    digest = sha256()
     index: dict[Expr, int] = {}
     roots = tuple(roots)
     for node in toposort(*roots):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.errors import DataError, ModelError
 from morefit.expr import column
 from morefit.kernel.counts_layout import CountsTable

@@ -7,7 +7,6 @@ from morefit.errors import ModelError
 from morefit.likelihood.base import Term
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model.arguments import listing
-from morefit.model.compose.accepted_part import accepted_part
 from morefit.rewrite.simplify import normalise
 
 ADVICE = "give the density that events follow as the model, and what is fitted as fit_model"
@@ -28,6 +27,8 @@ def observed_part(what: str, part: Likelihood) -> Likelihood:
         raise ModelError(
             f"{what}: the model does not draw {listing(others)}, which weights depend on; {ADVICE}"
         )
+    from morefit.model.compose.accepted_part import accepted_part  # toys without weights do not need it
+
     try:
         (acceptance,) = normalise(1 / part.weight)  # the efficiency, of which weights are the inverse
         model = accepted_part(part.model, acceptance)

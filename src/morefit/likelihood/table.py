@@ -7,7 +7,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import is_histogram
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.kernel.rows_layout import RowsDraw, RowsTable, check_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.sources import is_histogram
 from morefit.data.weights import Weights, weight_formula
+from morefit.digests import sha256
 from morefit.errors import DataError
 from morefit.expr import Expr
 from morefit.kernel.ir import Precision

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 import numpy as np
 
 from morefit.dataclass import dataclass
+from morefit.digests import sha256
 from morefit.errors import ModelError
 from morefit.expr import (
     HIDDEN,
@@ -52,7 +52,7 @@ def true_value(shown: Expr, phrase: str, by: str, numbers: Numbers) -> Expr:
     draw, true_start = 0, math.nan
     while not low <= true_start <= high:
         text = f"{phrase} {size.hex()} {draw}{' scale' * (by == 'scale')}".encode()
-        angle = int.from_bytes(hashlib.sha256(text).digest()[:6], "big") / 2**48 * MAX_ANGLE
+        angle = int.from_bytes(sha256(text).digest()[:6], "big") / 2**48 * MAX_ANGLE
         change = size * math.sin(angle)
         draw, true_start = draw + 1, start + change if by == "offset" else start * (1 + change)
     hidden = const(size) * Op.SIN(lookup(Table(f"{HIDDEN} angle", np.array([angle]).tobytes()), 0))
@@ -80,7 +80,7 @@ def largest_change(numbers: Numbers) -> float:
 
 def phrase_digest(phrase: str) -> str:
     """Return what tells whether a phrase is the right one."""
-    return hashlib.sha256(f"morefit blind {phrase}".encode()).hexdigest()[:16]
+    return sha256(f"morefit blind {phrase}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

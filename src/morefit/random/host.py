@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from morefit.digests import sha256
 from morefit.errors import OptionError
 from morefit.random.xoshiro import splitmix64
 from morefit.text.suggest import suggest

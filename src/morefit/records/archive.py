@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from math import isfinite
 from os import PathLike
@@ -62,6 +61,8 @@ def opened(what: str, path: str | PathLike[str]) -> IO[bytes]:
 
 def verify(file: IO[bytes]) -> None:
     """Compare all checksums of a zip file; reading arrays alone does not always reach their ends."""
+    import zipfile  # which a study without files does not need
+
     with zipfile.ZipFile(file) as archive:
         bad = archive.testzip()
     if bad is not None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import stat
 import sys
-import tempfile
 import time
 from functools import cache
 from pathlib import Path
 
+from morefit.digests import sha256
 from morefit.errors import BackendError
 
 MAGIC = b"morefit object 1\n"
 DIGEST = 32  # bytes of a SHA-256
-OBJECT, KERNEL = ".o", ".kernel"  # endings of entries: machine code, and records of kernels
-ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel)")
+# endings of entries: machine code, records of kernels, and what a compiler knows of a processor
+OBJECT, KERNEL, PROCESSOR = ".o", ".kernel", ".processor"
+ENTRY = re.compile(r"[0-9a-f]{64}\.(o|kernel|processor)")
 SIZE = "MOREFIT_CACHE_MB"  # the environment variable of the size limit in megabytes
 DEFAULT_MEGABYTES = 500.0
 REMAINING_SHARE = 0.75  # of the size allowed that stays when entries are removed
@@ -54,7 +54,7 @@ def user_folder() -> Path:
 
 def key_of(*parts: str) -> str:
     """Return a name for what these texts determine together."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return sha256("\0".join(parts).encode()).hexdigest()
 
 
 @cache
@@ -148,7 +148,7 @@ def load(key: str, ending: str = OBJECT) -> bytes | None:
     head = data[: len(MAGIC)]
     digest = data[len(MAGIC) : len(MAGIC) + DIGEST]
     payload = data[len(MAGIC) + DIGEST :]
-    if head != MAGIC or digest != hashlib.sha256(key.encode() + payload).digest():
+    if head != MAGIC or digest != sha256(key.encode() + payload).digest():
         return None
     return payload
 
@@ -163,9 +163,7 @@ def store(key: str, payload: bytes, ending: str = OBJECT) -> None:
         folder = private_folder(chosen)
         if folder is None:
             return
-        write_entry(
-            folder / f"{key}{ending}", MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
-        )
+        write_entry(folder / f"{key}{ending}", MAGIC + sha256(key.encode() + payload).digest() + payload)
         _unnoticed[folder] = _unnoticed.get(folder, limit) + len(payload)
         if _unnoticed[folder] > UNNOTICED_SHARE * limit:
             trim(folder, limit)
@@ -181,7 +179,9 @@ def make_folder(folder: Path) -> None:
 
 def write_entry(path: Path, content: bytes) -> None:
     """Write a file all or nothing."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    from tempfile import mkstemp  # which needs more modules than reading entries does
+
+    handle, name = mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -14,6 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
+from morefit.garbage import without_collection
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
@@ -234,6 +235,7 @@ class Ensemble:
         apart = self.has_weights and not self.scores
         return self.layout.derivatives_width if apart else self.layout.width
 
+    @without_collection()
     def whole_fit(self) -> WholeFit | None:
         """Return a fit that needs no Python, if there is one; made anew when a sampler was repaired."""
         if not self.expects_whole_fit:

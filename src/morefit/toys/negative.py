@@ -14,7 +14,6 @@ from morefit.data.weights import observables_of
 from morefit.expr import ONE, Expr
 from morefit.kernel.sums import Request
 from morefit.minimise.batch import Fits
-from morefit.model.acceptance import MAX_OBSERVABLES, values_on_grid
 from morefit.pipeline import Settings, compile_sums
 from morefit.toys.results import HOW
 from morefit.toys.text import LOOKED_AT
@@ -48,6 +47,8 @@ def how_obtained(ensemble: Ensemble, fits: Fits, first: int = 0) -> NDArray[np.u
 @lru_cache(maxsize=64)
 def may_be_negative(weight: Expr) -> bool:
     """Return whether a formula of weights is negative somewhere, looked at on a grid."""
+    from morefit.model.acceptance import MAX_OBSERVABLES, values_on_grid  # for weights
+
     if len(observables_of(weight)) > MAX_OBSERVABLES:
         return True
     with warnings.catch_warnings():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -111,8 +112,15 @@ class Arena:
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """Machine code in memory; ``engine`` owns it."""
+    """Machine code in memory."""
 
-    engine: Any
     addresses: Mapping[str, int]
     functions: Mapping[str, Function]
+
+
+def code_at(addresses: Mapping[str, int]) -> Code | None:
+    """Return code with functions at these addresses, None if one of them is missing."""
+    if not all(addresses.values()):
+        return None
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    return Code(addresses, {name: kind(address) for name, address in addresses.items()})

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
 import threading
 import time
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
 
-from morefit.dataclass import dataclass
-from morefit.errors import CompileError
 from morefit.targets.ahead import compile_ahead, wait_for_all
-from morefit.targets.cache import has_entry, key_of, load, store
+from morefit.targets.cache import PROCESSOR, has_entry, key_of, load, store
 from morefit.targets.cpu.abi import Code
+from morefit.targets.cpu.host import Host, appearance
+from morefit.targets.cpu.loading import load_object
 from morefit.text.progress import Bar
 
 
@@ -55,43 +49,6 @@ class Pending:
             return self.wait()
 
 
-NAME = re.compile(r"%[\w.]+")
-ASSIGNMENT = re.compile(r"  (%[\w.]+) = (?!phi|load|alloca|[us]div|[us]rem)(.*)")
-OTHER_CALL = re.compile(r"call (?!.*@llvm\.)")
-NUMBERED = re.compile(r"(?<=%)(?=\d)|^(?=\d+:)")  # places of names that LLVM counted, which must be in order
-LOOPS = ("functions_first:", "loop:")  # the first that there is has the functions
-
-
-def hoist(text: str) -> str:
-    """Move lines of the loop of ``block`` whose operands are known before it to the end of its entry.
-
-    They are those of the first block of the loop, which always runs, and compute numbers only: parts of inlined functions
-    with a fixed argument. LLVM has a pass for it, which llvmlite does not offer; what is moved there after optimisation
-    depends on registers.
-    """
-    lines = text.split("\n")
-    begin = next(k for k, line in enumerate(lines) if line.startswith("define void @block("))
-    end = next(k for k in range(begin, len(lines)) if lines[k] == "}")
-    lines[begin:end] = [NUMBERED.sub("counted", line) for line in lines[begin:end]]
-    leave = next(k for k in range(begin, end) if lines[k].startswith("  br "))
-    starts = [k for label in LOOPS for k in range(begin, end) if lines[k].startswith(label)]
-    if not starts:
-        return text
-    loop = starts[0]
-    stop = next(k for k in range(loop, end) if lines[k].startswith("  br "))
-    known = set(NAME.findall(lines[begin]))
-    known.update(line.split()[0] for line in lines[begin:leave] if line.startswith("  %"))
-    moved, rest = [], []
-    for line in lines[loop + 1 : stop]:
-        match = ASSIGNMENT.match(line)
-        if match and not OTHER_CALL.search(line) and known.issuperset(NAME.findall(match[2])):
-            known.add(match[1])
-            moved.append(line)
-        else:
-            rest.append(line)
-    return "\n".join([*lines[:leave], *moved, *lines[leave : loop + 1], *rest, *lines[stop:]])
-
-
 MAX_PROGRAMS = 256  # cached in this process
 # of LLVM's optimisation while it writes machine code; at 0, for tests that run little of it, the text is not optimised either,
 # and sums have other bits: processes that a test starts inherit the level
@@ -111,81 +68,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-IN_ORDER_OPTIONS = {"enable-misched": False}
-# loops of drivers are short: what finds better addresses, instructions and orders of them takes two thirds of the time, for
-# toys that are at most 2 % faster (docs/decisions/0006-llvm.md)
-DRIVER_OPTIONS = {
-    "disable-lsr": True, "fast-isel": True, "enable-misched": False, "disable-post-ra": True,
-}  # fmt: skip
-# passes that take a third of what is left, for toys that are as fast without; none of these defaults depends on the level
-DRIVER_PASSES = {
-    f"disable-{name}": True
-    for name in (
-        "cgp", "constant-hoisting", "mergeicmps", "partial-libcall-inlining", "early-taildup", "tail-duplicate",
-        "branch-fold", "copyprop", "ssc", "postra-machine-sink", "postra-machine-licm",
-    )
-}  # fmt: skip
-
-# the scheduler after registers are allocated takes a third of the time of a large text, where it gains nothing; kernels of few
-# parameters are 2 to 5 % faster with it
-LARGE_OPTIONS = {"disable-post-ra": True}
-FAST_OPTIONS = {"fast-isel": True}
-LARGE = 12_000  # lines
-
-
-def options_for(source: str, driver: bool) -> dict[str, bool]:
-    """Return the options of LLVM with which a text becomes machine code."""
-    if driver:
-        return DRIVER_OPTIONS | DRIVER_PASSES
-    if not LEVEL:
-        return FAST_OPTIONS
-    options = IN_ORDER_OPTIONS if IN_ORDER in source else {}
-    return options | LARGE_OPTIONS if source.count("\n") > LARGE else options
-
-
-@dataclass(frozen=True)
-class Host:
-    """The processor as LLVM knows it."""
-
-    cpu: str
-    features: str
-    width: int
-    machine: str
-
-
 @cache
 def host() -> Host:
-    """Look at the processor, once."""
-    with _lock:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        switch(DRIVER_OPTIONS | IN_ORDER_OPTIONS, on=False)
-        features, name = llvm.get_host_cpu_features(), llvm.get_host_cpu_name()
-        triple = llvm.get_default_triple()
-    machine = (
-        "x86"
-        if triple.startswith("x86_64")
-        else "arm"
-        if triple.startswith(("aarch64", "arm64"))
-        else "other"
-    )
-    width = 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
-    text = features.flatten()
-    if width == 8:
-        text += ",-prefer-256-bit"  # else LLVM splits every vector of eight
-    return Host(name, text, width, machine)
+    """Return what LLVM knows of this processor; what it said of one that looks the same is on disk."""
+    looks = appearance()
+    key = None if looks is None else key_of("processor", llvmlite.__version__, *looks)
+    text = None if key is None else load(key, PROCESSOR)
+    if text is None:
+        from morefit.targets.cpu.codegen import look_at_host
 
+        with _lock:
+            text = look_at_host().text.encode()
+        if key is not None:
+            store(key, text, PROCESSOR)
+    return Host.of(text.decode())
 
-SHARED_WORK = "@mf_wofz_imag"  # comes with the real part, and once inlined most of their lines are the same
-# a loop whose functions are computed ahead, and whose sums are in the order that needs fewest registers: LLVM's scheduler would
-# change it; a comment of the text says so
-IN_ORDER = "; sums in order"
-
-# a loop with a function of several numbers, of which one is the same for all events, and so is much of the work
-FIXED_ARGUMENT = "; fixed argument"
 
 _programs: OrderedDict[str, Code] = OrderedDict()
-_unused: list[Any] = []  # engines of code that is no longer referenced
 
 
 def find_code(source: str, names: Sequence[str]) -> Code:
@@ -212,7 +111,6 @@ def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequ
     """Return machine code for what has this identity: from this process, from disk, or built now."""
     key = code_key(*identity)
     with _lock:
-        _unused.clear()
         code = _programs.get(key)
         if code is None:
             obj = load(key)
@@ -229,80 +127,17 @@ def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequ
         return code
 
 
-def target_machine() -> Any:
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=host().cpu, features=host().features, opt=LEVEL, jit=True)
-
-
 def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     """Optimise a text and compile it to an object file; ``loops`` over arrays are to be vectorised."""
-    try:
-        module = llvm.parse_assembly(source)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"kernel: LLVM refused the text: {error}", source) from error
-    machine = target_machine()
-    if loops:
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        return bytes(machine.emit_object(module))
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
-    passes = llvm.create_new_module_pass_manager()
-    # the text is vectorised and free of common subexpressions already: the usual pipelines (O1, O2) take twice
-    # as long and make no kernel faster (docs/decisions/0006-llvm.md)
-    passes.add_always_inliner_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    if LEVEL:
-        add_simplifications(passes, source, driver)
-    passes.run(module, builder)
-    if FIXED_ARGUMENT in source:
-        module = llvm.parse_assembly(hoist(str(module)))
-    with switched(options_for(source, driver)):
-        return bytes(machine.emit_object(module))
+    from morefit.targets.cpu import codegen  # imports LLVM, which code on disk does not need
 
-
-def add_simplifications(passes: Any, source: str, driver: bool) -> None:
-    """Add the passes that make the text shorter."""
-    if driver:  # has its variables in memory, and gains nothing where its instructions are combined
-        passes.add_sroa_pass()
-    else:
-        passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    if SHARED_WORK in source:
-        passes.add_new_gvn_pass()
-
-
-@contextmanager
-def switched(options: Mapping[str, bool]) -> Iterator[None]:
-    """Switch options of LLVM, which are those of the process, and back."""
-    switch(options, on=True)
-    try:
-        yield
-    finally:
-        switch(options, on=False)
-
-
-def switch(options: Mapping[str, bool], *, on: bool) -> None:
-    """Switch options, or back. Before the first time some depend on the level, which made code depend on what was compiled before."""
-    for name, value in options.items():
-        llvm.set_option("morefit", f"-{name}={str(value is on).lower()}")
+    return codegen.build_object(source, host(), driver=driver, loops=loops, level=LEVEL)
 
 
 def link(obj: bytes, names: Sequence[str]) -> Code | None:
     """Load an object file into memory; None if it is not one for this machine."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    try:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
-        engine.finalize_object()
-    except RuntimeError:
-        return None
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    addresses = {n: int(engine.get_function_address(n)) for n in names}
-    if not all(addresses.values()):
-        return None
-    code = Code(engine, addresses, {n: kind(a) for n, a in addresses.items()})
-    # an engine is freed by LLVM: that waits for the next find_code, which holds the lock
-    weakref.finalize(code, _unused.append, engine).atexit = False
-    return code
+    if (code := load_object(obj, names)) is not None:
+        return code
+    from morefit.targets.cpu import codegen
+
+    return codegen.link(obj, names, host())

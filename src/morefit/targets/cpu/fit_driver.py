@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array, Flags
+from morefit.garbage import without_collection
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
-from morefit.resources import available_cores, without_collection
+from morefit.resources import available_cores
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument

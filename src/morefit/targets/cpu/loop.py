@@ -8,7 +8,7 @@ from dataclasses import field
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Atom, Body, Kernel, Line, Sample, Sum
 from morefit.targets.cpu.abi import argument, block_words, find_tables
-from morefit.targets.cpu.compile import FIXED_ARGUMENT, IN_ORDER
+from morefit.targets.cpu.codegen import FIXED_ARGUMENT, IN_ORDER
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.phases import Phase, cut_phases, is_function
 from morefit.targets.cpu.reduce_events import Rank, Sums

@@ -65,6 +65,7 @@ class Cpu:
             raise BackendError(f"backend 'cpu': threads must be {rule}, got {self.threads}")
         if self.width not in (None, 1, 2, 4, 8):
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
+        host()  # imports LLVM if no process has asked it for this processor, before a model waits for it
 
     def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""
