@@ -17,6 +17,7 @@ from morefit.expr import Expr, Quantity
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
+from morefit.likelihood.phases import phases
 from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
@@ -214,10 +215,14 @@ class Term(ABC):
         """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
         return any(part.has_kinks(floating) for part in self.parts)
 
-    def edges(self, floating: tuple[str, ...]) -> tuple[bool, ...]:
-        """Return which floating parameters move a point beyond which a density is zero: events make minima there."""
+    def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
+        """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
+
+        -1 for phases, whose limits are one point, and 0 for others.
+        """
         names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
-        return tuple(name in names for name in floating)
+        turning = phases(self.parts, floating, limits)
+        return tuple(1.0 if name in names else -1.0 if name in turning else 0.0 for name in floating)
 
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""

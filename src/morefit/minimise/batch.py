@@ -220,7 +220,7 @@ class Batch:
         if elimination is None:
             minima = minimise(
                 lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough,
-                starts=0 if self.likelihood.one_minimum else STARTS, edges=self.likelihood.edges(self.floating),
+                starts=0 if self.likelihood.one_minimum else STARTS, edges=self.likelihood.edges(self.floating, self.limits),
                 weight=self.weight,
             )  # fmt: skip
         else:

@@ -235,7 +235,7 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        edges, weight = self.fitted.edges(tuple(self.floating)), self.weight_scale
+        edges, weight = self.fitted.edges(self.floating, self.limits), self.weight_scale
         (record,) = layout.first_records(
             start[None], self.limits, self.goal * weight, starts, self.thorough, edges=edges, weight=weight
         )
