@@ -119,7 +119,7 @@ def test_edges_are_known_from_the_formula():
 
 
 @pytest.mark.parametrize("start", [-2.5, 2.5])
-def test_a_phase_goes_on_at_its_other_limit(start):
+def test_an_angle_goes_on_at_its_other_limit(start):
     """It used to stay at a limit, as Minuit does: 17 % of the toys with an asymmetry of unknown phase ended above others."""
     lowest = np.copysign(3.0, -start)
 
@@ -134,7 +134,7 @@ def test_a_phase_goes_on_at_its_other_limit(start):
     assert turned == pytest.approx(lowest, abs=1e-3)
 
 
-def test_phases_are_known_from_the_formula():
+def test_angles_are_known_from_the_formula():
     """They are in sines and cosines alone, whole turns apart between their limits, and nothing else measures them."""
     x, pi = mf.Observable("x", 0.0, 5.0), np.pi
     phase, slow, half, w = (

@@ -84,7 +84,7 @@ class Fit(Record):
     start: Vector  # (n,)
     low: Vector  # (n,)
     high: Vector  # (n,)
-    # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima; -1 for phases, whose limits are one point
+    # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima; -1 for angles whose limits are one point
     edge: Vector
     goal: float  # of the edm
     value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
@@ -183,7 +183,7 @@ class FitLayout:
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: 1 for parameters that move a point beyond which a density is zero, -1 for phases; empty: none. ``weight`` is the mean one of events.
+        ``edges``: 1 for parameters that move a point beyond which a density is zero, -1 for angles; empty: none. ``weight`` is the mean one of events.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))

@@ -133,7 +133,7 @@ def next_start(fit: Fit) -> int:
         last = int(fit.max_starts)
     elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
         last = BEYOND
-    elif kind < MIRROR and (most_promising(fit) >= 0 or has_edge(fit)):
+    elif (kind < EDGE and most_promising(fit) >= 0) or (kind <= EDGE and has_edge(fit)):
         between = fit.narrow > 0.0 and not many and fit.returns < 1.0 + fit.rough
         kind = kind if between else max(kind, ASIDE)
     elif fit.shapes > 1.0:

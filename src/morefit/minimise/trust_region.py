@@ -249,7 +249,7 @@ def accept(fit: Fit) -> None:
     for i in parallel(n):
         fit.x[i] = fit.trial[i]
         fit.gradient[i] = fit.new_gradient[i]
-        # a phase whose slope leads beyond a limit goes on at the other one, where the sums are the same
+        # an angle whose slope leads beyond a limit goes on at the other one, where the sums are the same
         if fit.edge[i] < 0.0 and fit.trial[i] <= fit.low[i] and fit.new_gradient[i] > 0.0:
             fit.x[i] = fit.high[i]
         elif fit.edge[i] < 0.0 and fit.trial[i] >= fit.high[i] and fit.new_gradient[i] < 0.0:

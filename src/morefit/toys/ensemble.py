@@ -188,6 +188,8 @@ class Ensemble:
         """Whether a fit may be one without Python, as far as the sums need not be known; its driver is compiled from here on."""
         if not all(part.fits_whole for part in self.fitted.parts):
             return False
+        if not self.has_weights and self.fitted.kinked(self.floating):
+            return False
         if self.fitted.elimination(self.floating, self.limits) is not None:
             return False
         self.backend.expect_fits(self.driver, self.layout)

@@ -1,4 +1,4 @@
-"""Which parameters are phases: angles whose two limits are one point, so that a fit goes on at the other one."""
+"""Which parameters are angles whose two limits are one point, so that a fit goes on at the other one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-9  # of a turn
 SAMPLES = np.random.default_rng(0).uniform(0.5, 1.5, (2, 64))  # of what else is in an angle
 
 
-def phases(parts: Sequence[Likelihood], floating: Sequence[str], limits: Array) -> frozenset[str]:
+def turning(parts: Sequence[Likelihood], floating: Sequence[str], limits: Array) -> frozenset[str]:
     """Return the floating parameters whose limits, (P, 2), are whole turns apart in all sines and cosines, where they occur alone."""
     if not any(turns_of(part.model) for part in parts):
         return frozenset()
