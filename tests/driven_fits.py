@@ -12,11 +12,11 @@ GOAL = 1e-4
 EVERYWHERE = (-inf, inf)
 
 
-def new_fit(start, limits=None, goal=GOAL, starts=0, max_steps=300):
+def new_fit(start, limits=None, goal=GOAL, starts=0, max_steps=300, edges=()):
     """Return the record of a fit that begins."""
     layout = FitLayout(len(start))
     limits = np.array(limits or [EVERYWHERE] * len(start), float)
-    (record,) = layout.first_records(np.array([start], float), limits, goal, starts)
+    (record,) = layout.first_records(np.array([start], float), limits, goal, starts, edges=edges)
     fit = PythonRecord(layout.record, record)
     fit.max_steps = max_steps
     return fit
@@ -31,9 +31,9 @@ def evaluate(fit, function):
 
 
 @np.errstate(all="ignore")
-def minimise(function, start, limits=None, goal=GOAL, starts=0, max_steps=300):
+def minimise(function, start, limits=None, goal=GOAL, starts=0, max_steps=300, edges=()):
     """Minimise a function; return the record of the fit and the points where it was evaluated."""
-    fit, points = new_fit(start, limits, goal, starts, max_steps), []
+    fit, points = new_fit(start, limits, goal, starts, max_steps, edges), []
     begin_fit(fit)
     while fit.running > 0:
         points.append(fit.trial.copy())

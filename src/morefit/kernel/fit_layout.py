@@ -66,6 +66,7 @@ class Fit(Record):
     loose: Vector  # (n,) 1 for parameters that are looked at
     promise: Vector  # (n,) what another value of each loose parameter promises,
     promised: Vector  # (n,) and which value
+    side: float  # the number of the next place beside an edge, from 0
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -84,7 +85,8 @@ class Fit(Record):
     start: Vector  # (n,)
     low: Vector  # (n,)
     high: Vector  # (n,)
-    edge: Vector  # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima
+    # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima; -1 for angles whose limits are one point
+    edge: Vector
     goal: float  # of the edm
     value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
     max_steps: float  # from each start
@@ -176,12 +178,12 @@ class FitLayout:
         max_starts: int,
         thorough: bool = False,
         *,
-        edges: Sequence[bool] = (),
+        edges: Sequence[float] = (),
         weight: float = 1.0,
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: which parameters move a point beyond which a density is zero; empty: none. ``weight`` is the mean one of events.
+        ``edges``: 1 for parameters that move a point beyond which a density is zero, -1 for angles; empty: none. ``weight`` is the mean one of events.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))

@@ -72,18 +72,22 @@ def is_simulated(model: Pdf) -> bool:
 
 
 @lru_cache(maxsize=256)
-def has_kinks(model: Pdf, floating: tuple[str, ...]) -> bool:
-    """Return whether the slope of a log density jumps at a point that floating parameters move, at the start values.
+def moved_kinks(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
+    """Return the floating parameters that move a point where the slope of a log density jumps, at the start values.
 
     Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
     """
     values = {p.name: p.start for p in model.parameters}
-    return any(jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
+    each = (jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
+    return frozenset[str]().union(*(moving for some in each for moving in some))
 
 
-def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]) -> bool:
+def jumps(
+    pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]
+) -> Iterator[frozenset[str]]:
+    """Go through the jumps of the slope of a log density along an observable; return which parameters move each."""
     density, step = pdf.density(), JUMP_STEP * (x.high - x.low)
-    for _, edge, known in moving_points(pdf, x, values, floating):
+    for moving, edge, known in moving_points(pdf, x, values, floating):
         around = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
         with np.errstate(all="ignore"):
             left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: around})), axis=1).T
@@ -92,8 +96,7 @@ def jumps(pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[
                 right - left
             )  # by a jump of the slope a tenth with a tenth of the step, else a hundredth
             if continuous and change[0] > JUMP * JUMP_STEP and change[1] > 0.05 * change[0]:
-                return True
-    return False
+                yield moving
 
 
 @lru_cache(maxsize=256)  # every fit asks

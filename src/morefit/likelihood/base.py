@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
+from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
@@ -215,14 +216,18 @@ class Term(ABC):
         """Whether a model is normalised numerically."""
         return any(part.numerical for part in self.parts)
 
-    def kinked(self, floating: tuple[str, ...]) -> bool:
-        """Return whether the slope of a log density jumps where floating parameters say: the Hessian misses that."""
-        return any(part.has_kinks(floating) for part in self.parts)
+    def kinked(self, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move a point where the slope of a log density jumps: the Hessian misses that."""
+        return frozenset[str]().union(*(part.moved_kinks(floating) for part in self.parts))
 
-    def edges(self, floating: tuple[str, ...]) -> tuple[bool, ...]:
-        """Return which floating parameters move a point beyond which a density is zero: events make minima there."""
+    def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
+        """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
+
+        -1 for angles whose limits are one point, and 0 for others.
+        """
         names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
-        return tuple(name in names for name in floating)
+        angles = turning(self.parts, floating, limits)
+        return tuple(1.0 if name in names else -1.0 if name in angles else 0.0 for name in floating)
 
     def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
         """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""

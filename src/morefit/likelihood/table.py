@@ -216,8 +216,8 @@ class TableLikelihood(Likelihood):
         """Return the likelihood itself: its rows are part of it."""
         return self
 
-    def has_kinks(self, floating: tuple[str, ...]) -> bool:
-        return False
+    def moved_kinks(self, floating: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
 
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         return frozenset()

@@ -20,10 +20,10 @@ from morefit.kernel.record import fingerprint
 from morefit.likelihood.accuracy import (
     check_rounding,
     check_smooth,
-    has_kinks,
     integral_error,
     is_numerical,
     moved_edges,
+    moved_kinks,
     moved_steps,
     with_unsolved,
 )
@@ -225,9 +225,9 @@ class Likelihood(EventSums):
         """Whether integrals of the model are done numerically."""
         return is_numerical(self.model)
 
-    def has_kinks(self, floating: tuple[str, ...]) -> bool:
-        """Return whether the slope of a log density jumps where floating parameters say."""
-        return has_kinks(self.model, floating)
+    def moved_kinks(self, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move a point where the slope of a log density jumps."""
+        return moved_kinks(self.model, floating)
 
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point beyond which a density is zero."""

@@ -23,12 +23,14 @@ from morefit.minimise.path import REFUSED, minimise_likelihood
 from morefit.minimise.problem import check_data, make_problem
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.result import FitResult
+from morefit.minimise.settle import Kinked, settle
 from morefit.minimise.starts import STARTS
 from morefit.minimise.trust_region import DEGENERATE, FLAT
 
 NEWTON, ANOTHER_START, MINUIT, FAILED, UNDETERMINED = range(5)  # how a fit was obtained, or not
 SHIFTS = (0.5, -0.5, 1.5)  # in twentieths of the way between limits: other starts for fits that fail
 FAR_SHIFTS = (-1.5, 4.0, -4.0, 8.0, -8.0)  # one after the other, for those that fail from there as well
+MARGIN = 10.0  # goals: an EDM that is no larger is that of a minimum, as for Minuit
 MAX_LAUNCH = 2e8  # events times sets at once, about a second: Ctrl-C is heard and progress moves in between
 
 Starts = Callable[["Fits", Integers], Array]  # the fits so far and some sets -> where these may start
@@ -214,13 +216,46 @@ class Batch:
         signs = np.where(np.arange(start.shape[1]) % 2, 1.0, -1.0)
         return np.asarray(np.clip(start + shift * signs * part, low, high), np.float64)
 
+    @cached_property
+    def kinks(self) -> list[int]:
+        """Which floating parameters move kinks of a density of events without weights."""
+        if self.likelihood.weighted or any(part.weights is not None for part in self.data):
+            return []
+        names = self.likelihood.kinked(self.floating)
+        return [k for k, name in enumerate(self.floating) if name in names]
+
+    def scores(self, sets: Integers, x: Array) -> Array:
+        """Return sums of products of scores of some sets at floating parameters."""
+        full = self.base[sets]
+        full[:, self.columns] = x
+        return self.likelihood.many_scores(self.data, sets, full)[
+            np.ix_(range(len(sets)), self.rows, self.rows)
+        ]
+
+    def settled(self, sets: Integers, start: Array) -> Fits:
+        """Minimise a density with kinks for some sets together."""
+        kinked = Kinked(self.evaluate, self.scores, self.limits, self.goal, self.kinks, self.thorough)
+        ends = settle(kinked, sets, start)
+        valid = ends.edm <= MARGIN * self.goal  # nor nan
+        return Fits(
+            values=ends.x,
+            errors=np.sqrt(np.diagonal(ends.covariance, axis1=1, axis2=2)),
+            nll=ends.value,
+            edm=ends.edm,
+            valid=valid,
+            method=np.where(valid, NEWTON, FAILED).astype(np.uint8),
+            covariance=ends.covariance,
+        )
+
     def newton(self, sets: Integers, start: Array) -> Fits:
         """Take Newton steps for some sets together."""
+        if self.kinks:
+            return self.settled(sets, start)
         elimination = None if self.thorough else self.likelihood.elimination(self.floating, self.limits)
         if elimination is None:
             minima = minimise(
                 lambda k, x: self.evaluate(sets[k], x), start, self.limits, self.goal, thorough=self.thorough,
-                starts=0 if self.likelihood.one_minimum else STARTS, edges=self.likelihood.edges(self.floating),
+                starts=0 if self.likelihood.one_minimum else STARTS, edges=self.likelihood.edges(self.floating, self.limits),
                 weight=self.weight,
             )  # fmt: skip
         else:

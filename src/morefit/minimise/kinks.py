@@ -52,17 +52,8 @@ def at_kink(objective: Objective, verdict: Verdict) -> Verdict:
     covariance = verdict.covariance(names)
     if verdict.edm <= verdict.goal or not np.isfinite(covariance).all() or verdict.last.bad[0]:
         return verdict
-    lengths, axes = np.linalg.eigh(covariance)
-    turned = np.random.default_rng(0).normal(size=(DIRECTIONS, len(names)))
-    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
-    directions = np.concatenate(
-        [
-            np.diag(np.sqrt(np.diagonal(covariance))),
-            turned * np.sqrt(np.maximum(lengths, 0.0)) @ axes.T,
-            -(covariance @ verdict.last.gradient[0])[None],
-        ]
-    )
-    moves = np.concatenate([part * directions for part in STEPS_ASIDE])
+    downhill = -(covariance @ verdict.last.gradient[0])
+    moves = np.concatenate([steps_aside(covariance), np.outer(STEPS_ASIDE, downhill)])
     points = np.clip(verdict.values + moves, *limits_of(objective).T)
     try:
         there = objective.likelihood.evaluate_full(objective.problem.full_rows(points), 0)
@@ -70,6 +61,19 @@ def at_kink(objective: Objective, verdict: Verdict) -> Verdict:
         return verdict
     lowest = float(np.min(np.where(there.bad == 0, there.value, np.inf), initial=np.inf))
     return replace(verdict, edm=min(verdict.edm, max(float(value) - lowest, 0.0)))
+
+
+def steps_aside(covariance: Array) -> Array:
+    """Return steps of several sizes along each parameter and in other directions, in which a lower value beside a kink would show."""
+    count = len(covariance)
+    if not np.isfinite(covariance).all():
+        return np.zeros((len(STEPS_ASIDE) * (count + DIRECTIONS), count))
+    lengths, axes = np.linalg.eigh(covariance)
+    turned = np.random.default_rng(0).normal(size=(DIRECTIONS, count))
+    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
+    alone = np.diag(np.sqrt(np.diagonal(covariance)))
+    directions = np.concatenate([alone, turned * np.sqrt(np.maximum(lengths, 0.0)) @ axes.T])
+    return np.concatenate([part * directions for part in STEPS_ASIDE])
 
 
 def describe_valley(objective: Objective, verdict: Verdict, place: Array) -> str:

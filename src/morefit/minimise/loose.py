@@ -18,9 +18,11 @@ RATHER_BENT = 1.3  # the ratio of curvatures at the start and the end
 MAX_LOOSE = 12  # parameters that are looked at
 FAR_ASIDE = 0.35  # of the way to a limit, if that is less than one error: where it is looked at
 MIN_PROMISE = 2e-4  # of the value
-MANY = 8  # parameters: fits with more are looked at; with fewer, only edges
-# errors: how far aside an edge is looked at, and the value, half of a parabola's, below which another valley may be there
-OVER_EVENTS, FLATTER = 2.0, 1.0
+MANY = 8  # parameters: fits with more are looked at
+RINGS = 4  # distances from an edge, on each side of it: errors over events, each farther than the one before
+NEAREST, FARTHER = 2.0, 1.8
+ONE_VALLEY = 0.25  # times the squared errors, half of a parabola: where the value rises by more, no other valley is near
+FLAT_RISE = 0.4  # times the errors: where it rises by less, another valley may be there
 
 
 def find_loose(fit: Fit) -> None:
@@ -33,23 +35,9 @@ def find_loose(fit: Fit) -> None:
         after = fit.hessian[i * n + i]
         bent = max(before, after) > RATHER_BENT * min(before, after)
         wide = isfinite(width) and not 0.0 <= fit.error[i] <= RATHER_LOOSE * width
-        pays = bent and wide and (len(fit.x) > MANY or fit.thorough > 0.0)
-        fit.loose[i] = 1.0 if (pays or is_rough_edge(fit, i)) and count < MAX_LOOSE else 0.0
+        fit.loose[i] = 1.0 if bent and wide and count < MAX_LOOSE else 0.0
         fit.promise[i] = 0.0
         count += int(fit.loose[i])
-
-
-def is_rough_edge(fit: Fit, i: int) -> bool:
-    """Return whether a parameter moves an edge, over events that made its way rough."""
-    return bool(fit.edge[i] > 0.0 and fit.rough > 0.0)
-
-
-def has_rough_edge(fit: Fit) -> bool:
-    """Return whether a parameter does so."""
-    some = False
-    for i in range(len(fit.x)):
-        some = some or is_rough_edge(fit, i)
-    return some
 
 
 def next_value(fit: Fit) -> None:
@@ -67,13 +55,11 @@ def next_value(fit: Fit) -> None:
 
 
 def value_of(fit: Fit, k: int) -> float:
-    """Return a value of a loose parameter: one error from the first end, or on the way to a limit; of an edge more errors."""
+    """Return a value of a loose parameter: one error from the first end, or on the way to a limit."""
     i = k // 2
-    far = is_rough_edge(fit, i)
-    way = (1.0 if far else FAR_ASIDE) * ((fit.low[i] if k % 2 == 0 else fit.high[i]) - fit.end[i])
+    way = FAR_ASIDE * ((fit.low[i] if k % 2 == 0 else fit.high[i]) - fit.end[i])
     if fit.end_error[i] >= 0.0:
-        most = fit.end_error[i] * (OVER_EVENTS if far else 1.0)
-        way = min(max(way, -most), most)
+        way = min(max(way, -fit.end_error[i]), fit.end_error[i])
     return float(fit.end[i] + way)
 
 
@@ -92,7 +78,7 @@ def look(fit: Fit) -> None:
     i = (int(fit.place) - 1) // 2
     if is_finite(fit):
         accept(fit)
-        promise = fit.best_value - fit.value + (FLATTER if is_rough_edge(fit, i) else promised_below(fit))
+        promise = fit.best_value - fit.value + promised_below(fit)
         if fit.promise[i] < promise < UNKNOWN:
             fit.promise[i] = promise
             fit.promised[i] = fit.x[i]
@@ -127,3 +113,47 @@ def start_aside(fit: Fit) -> None:
     follow(fit, i, fit.promised[i])
     fit.promise[i] = 0.0
     fit.returns = 0.0
+
+
+def has_edge(fit: Fit) -> bool:
+    """Return whether a rough way led to an edge that events have not been tried around yet."""
+    return fit.rough > 0.0 and next_edge(fit) >= 0
+
+
+def next_edge(fit: Fit) -> int:
+    """Return the next place beside an edge, -1 after the last: rings around it, first below and then above."""
+    first = -1
+    for k in range(int(fit.side), 2 * RINGS * len(fit.x)):
+        i = k // (2 * RINGS)
+        if first < 0 and fit.edge[i] > 0.0 and fit.end_error[i] > 0.0:
+            first = k
+    return first
+
+
+def start_beside_edge(fit: Fit) -> None:
+    """Start at the next place beside an edge, with the others where the valley leads; that is not a start again."""
+    k = next_edge(fit)
+    i = k // (2 * RINGS)
+    errors = errors_of(k)
+    value = fit.end[i] + (errors if k // RINGS % 2 == 1 else -errors) * fit.end_error[i]
+    follow(fit, i, value)
+    fit.side = k + 1.0
+    fit.returns = 0.0
+
+
+def errors_of(k: int) -> float:
+    """Return how many errors a place is beside its edge."""
+    errors = NEAREST
+    for _ in range(k % RINGS):
+        errors *= FARTHER
+    return errors
+
+
+def is_steep(fit: Fit) -> bool:
+    """Return whether the value beside an edge is too high for another valley; as high as in one, the rest of that side is left out."""
+    k = int(fit.side) - 1
+    errors = errors_of(k)
+    rise = fit.value - fit.best_value
+    if rise > ONE_VALLEY * errors * errors:
+        fit.side = 1.0 * RINGS * (k // RINGS + 1)
+    return bool(rise > FLAT_RISE * errors)

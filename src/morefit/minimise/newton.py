@@ -95,13 +95,13 @@ def minimise(
     *,
     thorough: bool = False,
     starts: int = STARTS,
-    edges: Sequence[bool] = (),
+    edges: Sequence[float] = (),
     weight: float = 1.0,
 ) -> Minima:
     """Minimise B functions of P parameters from ``start`` (B, P) within ``limits`` (P, 2) or (B, P, 2).
 
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
-    else only one that ends at a limit, from ``starts`` other points. ``edges``: which parameters move the end of a density. ``weight`` is the
+    else only one that ends at a limit, from ``starts`` other points. ``edges``: 1 for parameters that move the end of a density, -1 for angles whose limits are one point. ``weight`` is the
     mean one of events.
     """
     layout = FitLayout(start.shape[1])

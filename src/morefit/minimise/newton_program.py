@@ -10,9 +10,9 @@ from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
-from morefit.minimise.loose import has_rough_edge, look, next_value
+from morefit.minimise.loose import is_steep, look, next_value
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
-from morefit.minimise.starts import may_look, next_start, other_start, remember_end
+from morefit.minimise.starts import AGAIN, EDGE, may_look, next_start, other_start, remember_end
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, MIN_RADIUS, MOVING, begin, step
 
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
@@ -172,6 +172,8 @@ def advance(fit: Fit) -> None:
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
     known = fit.starts > 0.0 and fit.best_rank >= 1.0
     worse = known and fit.value - PROMISE * fit.edm - RIPPLE > fit.best_value
+    if fit.starts == EDGE + AGAIN and fit.tries == 1.0:
+        worse = is_steep(fit) or worse
     if fit.starts > 0.0 and fit.best_rank > 0.0 and fit.status == MOVING and returns(fit):
         fit.returns += 1.0
         start_again(fit, False)
@@ -244,6 +246,7 @@ def begin_round(fit: Fit) -> None:
     remember_end(fit, fit.best_rank == 2.0)
     fit.starts = 0.0
     fit.returns = 0.0
+    fit.side = 0.0
     if fit.max_starts > 0.0 and fit.value < UNKNOWN:
         begin_scan(fit)
 
@@ -270,7 +273,7 @@ def start_again(fit: Fit, best: bool) -> None:
         kind = next_start(fit)
     if kind < int(fit.max_starts):
         other_start(fit, kind)
-        fit.starts = kind + 1.0
+        fit.starts = kind + (AGAIN if kind == EDGE else 1.0)
         begin(fit)
         fit.tries = 0.0
     else:
@@ -283,7 +286,7 @@ def start_again(fit: Fit, best: bool) -> None:
 
 def is_much_lower(fit: Fit) -> bool:
     """Return whether a round ends so much lower than it began that another one may pay."""
-    lower = fit.best_value < fit.end_value - (HIGHER if has_rough_edge(fit) else MUCH)
+    lower = fit.best_value < fit.end_value - (HIGHER if fit.side > 0.0 else MUCH)
     return lower and fit.rounds < MAX_ROUNDS and fit.thorough == 0.0
 
 

@@ -166,7 +166,7 @@ def stepwise(objective: Objective, goal: float) -> Minima:
     if elimination is None:
         wait_for_code(objective)
         starts = 0 if likelihood.one_minimum else STARTS
-        edges = likelihood.edges(problem.floating)
+        edges = likelihood.edges(problem.floating, limits)
         return minimise(
             lambda _, x: objective.at(x[0], 2),
             problem.start[None],

@@ -10,13 +10,21 @@ from math import isfinite, sqrt
 
 from morefit.kernel.fit_layout import Fit
 from morefit.minimise.components import best_place, start_at_place
-from morefit.minimise.loose import MANY, find_loose, has_rough_edge, most_promising, start_aside
+from morefit.minimise.loose import (
+    MANY,
+    find_loose,
+    has_edge,
+    most_promising,
+    start_aside,
+    start_beside_edge,
+)
 from morefit.minimise.quadratic_model import UNKNOWN
 
 # in the order in which they are tried, where they pay (next_start); from BESIDE on two for each parameter
 EARLY, BEYOND, HALF_WAY, ASIDE = range(4)
 ASIDES = 2  # values of loose parameters that promise most
-MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 5)
+EDGE, MIRROR, SWAP, OPPOSITE, MIDDLE, PEAK = range(ASIDE + ASIDES, ASIDE + ASIDES + 6)
+AGAIN = 0.5  # added to EDGE: it comes again until events on all sides have been tried
 PEAKS = 4  # places where a component promises most
 SOMEWHERE, UP, DOWN, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 5)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
@@ -83,7 +91,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
         elif max(before, after) > 0.0:
             bent = UNKNOWN
         room = min(fit.x[i] - fit.low[i], fit.high[i] - fit.x[i])
-        if room <= NEAR * fit.error[i]:
+        if room <= NEAR * fit.error[i] and fit.edge[i] >= 0.0:
             nearest = min(nearest, room / fit.error[i] if room > 0.0 else 0.0)
         far = abs(fit.x[i] - fit.start[i]) / fit.error[i] if fit.error[i] > 0.0 else 0.0
         if fit.rough > 0.0 and is_astray(fit, i):
@@ -110,7 +118,7 @@ def is_astray(fit: Fit, i: int) -> bool:
 def may_look(fit: Fit) -> bool:
     """Return whether values of loose parameters are worth a look, at the end of the first start."""
     many = len(fit.x) > MANY  # a number of the text: compilers warn of it among conditions
-    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0) or has_rough_edge(fit)
+    pays = fit.thorough > 0.0 or (many and fit.shapes < 1.0)
     return pays and fit.starts == 0.0 and fit.max_starts > 0.0 and fit.value < UNKNOWN
 
 
@@ -125,7 +133,7 @@ def next_start(fit: Fit) -> int:
         last = int(fit.max_starts)
     elif many and fit.wandered > 0.0 and fit.shapes < 1.0 and kind == EARLY:
         last = BEYOND
-    elif kind < MIRROR and most_promising(fit) >= 0:
+    elif (kind < EDGE and most_promising(fit) >= 0) or (kind <= EDGE and has_edge(fit)):
         between = fit.narrow > 0.0 and not many and fit.returns < 1.0 + fit.rough
         kind = kind if between else max(kind, ASIDE)
     elif fit.shapes > 1.0:
@@ -158,8 +166,10 @@ def pays(fit: Fit, kind: int) -> bool:
     strayed = fit.doubtful_end == STRAYED and not thorough
     there = 0.0 < fit.shapes < 1.0 and not thorough  # a component that is not looked for elsewhere
     reason = True
-    if ASIDE <= kind < MIRROR:
+    if ASIDE <= kind < EDGE:
         reason = most_promising(fit) >= 0
+    elif kind == EDGE:
+        reason = has_edge(fit)
     elif kind == MIRROR:
         reason = not strayed
     elif kind == SWAP:
@@ -182,7 +192,7 @@ def other_start(fit: Fit, kind: int) -> None:
 
     EARLY and HALF_WAY are on the way from the first start to its end, BEYOND as far behind it; after a rough way that led far
     away EARLY is its end with the parameters that went astray where they started. From ASIDE on a loose parameter
-    is put where another value promises most. MIRROR is half as far from the first start, on its other side, or
+    is put where another value promises most; EDGE puts an end of a density on the other side of some events. MIRROR is half as far from the first start, on its other side, or
     the first start with amounts that were only guessed where they ended. SWAP is the end,
     where two parameters with the same limits exchange their values, as widths of two components. OPPOSITE is the end with
     parameters that are at one limit at the other one, MIDDLE with those that are hardly determined half-way between. From PEAK
@@ -190,14 +200,17 @@ def other_start(fit: Fit, kind: int) -> None:
     the valley, with undetermined parameters of a minimum on the other side between their limits. From BESIDE on each parameter
     alone is moved up, and down. SOMEWHERE, ELSEWHERE and all others have loosely determined parameters anywhere between their limits.
     """
-    if ASIDE <= kind < MIRROR:
+    if ASIDE <= kind < EDGE:
         start_aside(fit)
+        return
+    if kind == EDGE:
+        start_beside_edge(fit)
         return
     if PEAK <= kind < SOMEWHERE:
         start_at_place(fit)
         return
     way = 0.25 if kind == EARLY else 2.0 if kind == BEYOND else 0.5 if kind == HALF_WAY else -0.5
-    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES - 1
+    place = ONE_PLACE if kind == SOMEWHERE else ANOTHER_PLACE if kind == ELSEWHERE else kind - ASIDES - 2
     if kind == SWAP:
         fit.returns -= 1.0  # if it leads back, others may not
     guessed = amounts_were_guessed(fit)

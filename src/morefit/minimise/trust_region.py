@@ -249,6 +249,11 @@ def accept(fit: Fit) -> None:
     for i in parallel(n):
         fit.x[i] = fit.trial[i]
         fit.gradient[i] = fit.new_gradient[i]
+        # an angle whose slope leads beyond a limit goes on at the other one, where the sums are the same
+        if fit.edge[i] < 0.0 and fit.trial[i] <= fit.low[i] and fit.new_gradient[i] > 0.0:
+            fit.x[i] = fit.high[i]
+        elif fit.edge[i] < 0.0 and fit.trial[i] >= fit.high[i] and fit.new_gradient[i] < 0.0:
+            fit.x[i] = fit.low[i]
         for j in range(i + 1):
             fit.hessian[i * n + j] = fit.new_hessian[i * n + j]
             fit.hessian[j * n + i] = fit.new_hessian[i * n + j]
@@ -293,5 +298,5 @@ def room_for(fit: Fit, a: int) -> float:
     """Return how far a free parameter may still move in the direction of its step."""
     i = int(fit.free[a])
     limit = fit.high[i] if fit.part[a] > 0.0 else fit.low[i]
-    part = CAUTION if fit.rough > 0.0 and fit.tries < CAUTIOUS else 1.0
+    part = CAUTION if fit.rough > 0.0 and fit.tries < CAUTIOUS and fit.edge[i] >= 0.0 else 1.0
     return float(part * (limit - fit.x[i]) - fit.move[i])

@@ -84,7 +84,7 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
             job.layout,
             goal=goal,
             starts=starts,
-            edges=likelihood.edges(problem.floating),
+            edges=likelihood.edges(problem.floating, problem.floating_limits),
             weight=objective.weight,
         ),
         parts=tuple(
@@ -106,7 +106,7 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
 
 @lru_cache(maxsize=64)
 def first_record(
-    problem: Problem, layout: FitLayout, *, goal: float, starts: int, edges: tuple[bool, ...], weight: float
+    problem: Problem, layout: FitLayout, *, goal: float, starts: int, edges: tuple[float, ...], weight: float
 ) -> Array:
     """Return the record with which a fit begins, read-only; fits of a model have the same."""
     start, limits = problem.start[None], problem.floating_limits

@@ -213,6 +213,8 @@ class Ensemble:
         able = all(part.fits_whole for part in self.fitted.parts)
         if not able or self.fitted.elimination(self.floating, self.limits) is not None:
             return False
+        if not self.has_weights and self.fitted.kinked(self.floating):
+            return False
         if self.backend.expect_fits(self.driver, self.layout, self.expected):
             Cpu().expect_fits(self.driver, self.layout)
         return True
@@ -264,7 +266,7 @@ class Ensemble:
         start = self.start_values[self.fitted.floating_columns]
         others = 0 if self.fitted.one_minimum else STARTS
         starts = thorough_starts(layout.count) if self.thorough else others
-        edges, weight = self.fitted.edges(tuple(self.floating)), self.weight_scale
+        edges, weight = self.fitted.edges(self.floating, self.limits), self.weight_scale
         (record,) = layout.first_records(
             start[None], self.limits, self.goal * weight, starts, self.thorough, edges=edges, weight=weight
         )
