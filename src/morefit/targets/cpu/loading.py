@@ -29,7 +29,7 @@ SYMBOL = np.dtype([
 ])  # fmt: skip
 RELOCATION = np.dtype([("offset", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<u8")])
 CONTENT, SYMBOLS, RELOCATIONS, ZEROS = 1, 2, 4, 8  # kinds of sections
-IN_MEMORY = 2  # a flag of sections
+WRITABLE, IN_MEMORY = 1, 2  # flags of sections
 ADDRESS = 1  # a kind of relocation: a whole address, as in all code for LLVM's own linker
 LINE = 64  # bytes: sections begin where lines of the cache do
 FAILED = 2**64 - 1
@@ -79,7 +79,8 @@ class ObjectFile:
             for k in np.flatnonzero(kinds == RELOCATIONS)
             if self.loaded[section := self.sections["info"][k]]
         ]
-        self.simple = not (in_memory & (kinds == ZEROS) & (sizes > 0)).any() and self.find_names()
+        changes = (kinds == ZEROS) | (self.sections["flags"] & WRITABLE != 0)
+        self.simple = not (in_memory & changes & (sizes > 0)).any() and self.find_names()
 
     def entries(self, section: np.intp, kind: np.dtype[Any]) -> NDArray[Any]:
         """Read a section."""
