@@ -12,7 +12,7 @@ from functools import cache
 import llvmlite
 
 from morefit.targets.ahead import compile_ahead, wait_for_all
-from morefit.targets.cache import PROCESSOR, has_entry, key_of, load, store
+from morefit.targets.cache import PROCESSOR, has_entry, key_of, load, source_version, store
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.host import Host, appearance
 from morefit.targets.cpu.loading import load_object
@@ -72,7 +72,7 @@ if hasattr(os, "register_at_fork"):
 def host() -> Host:
     """Return what LLVM knows of this processor; what it said of one that looks the same is on disk."""
     looks = appearance()
-    key = None if looks is None else key_of("processor", llvmlite.__version__, *looks)
+    key = None if looks is None else key_of("processor", source_version(), llvmlite.__version__, *looks)
     text = None if key is None else load(key, PROCESSOR)
     if text is None:
         from morefit.targets.cpu.codegen import look_at_host
