@@ -165,7 +165,7 @@ def test_issue_a_map_of_an_efficiency_is_integrated_over_one_axis_at_run_time():
     tau, a = mf.Parameter("tau", 0.4, 0.1, 2.0), mf.Parameter("a", 0.3)
     grid, rows = np.linspace(0, 1, 9), 0.5 + rng.random((8, 6))
     efficiency = mf.histogram_function([X, Y], (rows, grid, np.linspace(-1, 2, 7)), "linear")
-    density = np.exp(-X / tau) * (1 + a * Y + X * Y**2) * efficiency
+    density = (np.exp(-X / tau) / tau) * (1 + a * Y + X * Y**2) * efficiency
     integral = mf.Density(density, [X, Y]).integral()
     (node,) = [n for n in toposort(integral) if n.op is Op.INTEGRAL]
     assert len(domain_of(node).axes) == 1

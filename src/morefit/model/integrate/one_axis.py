@@ -56,8 +56,8 @@ def terms_along(density: Expr, x: Observable, observables: Sequence[Observable])
 def along(factors: tuple[Expr, ...], x: Observable, observables: Sequence[Observable]) -> Expr | None:
     """Return the integral of a product over all observables but one, as a function of that one."""
     opened = open_products(factors)
-    alone = [factor for factor in opened if names_of(factor) == {x.name}]
-    rest = tuple(factor for factor in opened if names_of(factor) != {x.name})
+    alone = [factor for factor in opened if names_of(factor) <= {x.name}]  # parameters among them
+    rest = tuple(factor for factor in opened if not names_of(factor) <= {x.name})
     joint = [(names, parts) for names, parts in grouped(rest) if x.name in names]
     taken = {name for names, _ in joint for name in names} | {x.name}
     apart = tuple(f for names, parts in grouped(rest) if x.name not in names for f in parts)
