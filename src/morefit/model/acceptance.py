@@ -31,9 +31,11 @@ from morefit.expr import (
 from morefit.expr.quadrature import NodeDomain
 from morefit.functions import chebyshev_basis, legendre_basis
 from morefit.model.arguments import described, listed
+from morefit.model.integrate.cube import sample_points
 from morefit.model.integrate.separate import separate
-from morefit.model.integrate.terms import grouped, integrate_factors
+from morefit.model.integrate.terms import cancel, grouped, integrate_factors
 from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
 from morefit.model.shapes.series import along
 
 BASES = {"legendre": legendre_basis, "chebyshev": chebyshev_basis}
@@ -262,12 +264,14 @@ class Simulation:
     def mean(self, density: Expr) -> Expr:
         """Return the sum of weights times a density over the events: term by term where it is a sum of products."""
         body = self.at_events(density)
-        terms = separate(body)
+        terms = separate(body, powers=True)
         if terms is None:
             return integral_of(body, self.domain)
         sums = [self.weights @ np.broadcast_to(evaluate(multiply_all(*event), self.columns), self.weights.shape)
                 for _, event in terms]  # fmt: skip
-        return add_all(*(multiply_all(const(s), *weight) for s, (weight, _) in zip(sums, terms, strict=True)))
+        own = [multiply_all(const(s), *weight) for s, (weight, _) in zip(sums, terms, strict=True)]
+        known = [p for p in symbols(Op.SCALAR, density) if isinstance(p, Parameter)]
+        return integral_of(body, self.domain) if cancel(own, sample_points((), known)) else add_all(*own)
 
     def __repr__(self) -> str:
         return f"Simulation({', '.join(o.name for o in self.observables)}; {len(self.weights)} events)"

@@ -107,9 +107,10 @@ def cached_integral(
             f"density '{density!r}': depends on {', '.join(map(repr, free))}, over which it is not integrated;"
             f" integrate over {', '.join(map(repr, [*names, *free]))}"
         )
-    totals = [total for box in boxes if (total := by_terms(density, box)) is not None]
+    points = sample_points((), parameters)
+    totals = [total for box in boxes if (total := by_terms(density, box, points)) is not None]
     if len(totals) < len(boxes):
-        reduced = on_one_axis(density, observables) if len(boxes) == 1 else None
+        reduced = on_one_axis(density, observables, parameters) if len(boxes) == 1 else None
         if reduced is not None:
             return cached_integral(reduced[0], ((reduced[1],),), parameters)
         return integral_over_boxes(density, boxes, parameters)

@@ -9,6 +9,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.expr import Expr, add_all, const, evaluate, multiply_all
 from morefit.expr.interpolate import piecewise
+from morefit.model.integrate.cube import sample_points
 from morefit.model.integrate.separate import names_of, separate
 from morefit.model.integrate.terms import (
     MAX_PLACES,
@@ -16,6 +17,7 @@ from morefit.model.integrate.terms import (
     POINTS_IN_CELL,
     WORST,
     axis_weights,
+    cancel,
     cell_edges,
     grouped,
     integrate_box,
@@ -24,30 +26,38 @@ from morefit.model.integrate.terms import (
     open_products,
 )
 from morefit.model.observable import Observable
+from morefit.model.parameter import Parameter
 
 CHECKED = 1001  # places of an axis at which polynomials of two degrees are compared
 
 
-def on_one_axis(density: Expr, observables: Sequence[Observable]) -> tuple[Expr, Observable] | None:
+def on_one_axis(
+    density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]
+) -> tuple[Expr, Observable] | None:
     """Return a density of one observable that has the same integral, and the observable, if there is one."""
     for x in observables if len(observables) > 1 else ():
-        terms = separate(density, x.name)
-        parts = [] if terms is None else [along(event, x, observables) for _, event in terms]
-        if terms is not None and all(part is not None for part in parts):
-            own = [
-                multiply_all(*weight, part)
-                for (weight, _), part in zip(terms, parts, strict=True)
-                if part is not None
-            ]
+        own = terms_along(density, x, observables)
+        if own and not cancel(own, sample_points((x,), parameters)):
             return (add_all(*own) if len(own) > 1 else own[0]), x
     return None
+
+
+def terms_along(density: Expr, x: Observable, observables: Sequence[Observable]) -> list[Expr]:
+    """Return the terms of a density, integrated over all observables but one; none if that cannot be done."""
+    own = []
+    for weight, event in separate(density, x.name, powers=True) or ():
+        part = along(event, x, observables)
+        if part is None:
+            return []
+        own.append(multiply_all(*weight, part))
+    return own
 
 
 def along(factors: tuple[Expr, ...], x: Observable, observables: Sequence[Observable]) -> Expr | None:
     """Return the integral of a product over all observables but one, as a function of that one."""
     opened = open_products(factors)
-    alone = [factor for factor in opened if names_of(factor) == {x.name}]
-    rest = tuple(factor for factor in opened if names_of(factor) != {x.name})
+    alone = [factor for factor in opened if names_of(factor) <= {x.name}]  # parameters among them
+    rest = tuple(factor for factor in opened if not names_of(factor) <= {x.name})
     joint = [(names, parts) for names, parts in grouped(rest) if x.name in names]
     taken = {name for names, _ in joint for name in names} | {x.name}
     apart = tuple(f for names, parts in grouped(rest) if x.name not in names for f in parts)

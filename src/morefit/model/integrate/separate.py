@@ -12,10 +12,11 @@ WHOLE_POWERS = (2.0, 3.0, 4.0)  # of sums that are multiplied out
 Term = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # factors that depend on parameters, on the event
 
 
-def separate(density: Expr, along: str = "") -> list[Term] | None:
+def separate(density: Expr, along: str = "", *, powers: bool = False) -> list[Term] | None:
     """Write a density as a sum of products of a parameter factor and an event factor, if it is one.
 
-    Event factors may depend on parameters if they are functions of the observable ``along`` and of no other.
+    Event factors may depend on parameters if they are functions of the observable ``along`` and of no other. With ``powers``,
+    whole powers of sums are opened: their terms may cancel, as ``cancel`` looks for.
     """
     done: list[Term] = []
     stack: list[tuple[Expr, ...]] = [(density,)]
@@ -34,7 +35,7 @@ def separate(density: Expr, along: str = "") -> list[Term] | None:
             if branches is None:
                 return None
             stack += [(*branch, *without(factors, mixed[0])) for branch in branches]
-        elif mixed[0].op is Op.POW and (opened := open_power(*mixed[0].args)) is not None:
+        elif powers and mixed[0].op is Op.POW and (opened := open_power(*mixed[0].args)) is not None:
             stack += [(*product, *without(factors, mixed[0])) for product in opened]
         else:
             return None

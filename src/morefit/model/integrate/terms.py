@@ -25,6 +25,7 @@ from morefit.expr import (
 from morefit.expr.evaluate import adapted_to
 from morefit.model.integrate.cube import integral_over_box
 from morefit.model.integrate.joint import integrate_jointly
+from morefit.model.integrate.panels import SAMPLES, Points
 from morefit.model.integrate.separate import MAX_TERMS, Term, separate, without
 from morefit.model.observable import Observable
 
@@ -32,19 +33,24 @@ TOLERANCE = 1e-14  # of an integral that is done once and for all
 WORST = 1e-12  # that it may be off, or by which two with more places and points may differ
 POINTS = 64  # at which the size of an integral is looked at
 ROUNDING = 4e-15  # of the size of a term
+MAX_LOST = 1e4  # how much larger terms may be than their sum
 FEW = 8  # functions of the same observables that are integrated one by one
 TWO = const(2.0)
 Ranges = tuple[Observable, ...]
 Whole = Callable[[Expr, Ranges], tuple[float, float] | None]  # an integral, and that of the size
 
 
-def by_terms(density: Expr, observables: Ranges) -> Expr | None:
-    """Return the integral of a density as a sum of parameter factors times numbers, if it can be had so."""
-    terms = separate(density)
-    return None if terms is None else term_by_term(terms, observables)
+def by_terms(density: Expr, observables: Ranges, points: Points | None = None) -> Expr | None:
+    """Return the integral of a density as a sum of parameter factors times numbers, if it can be had so.
+
+    ``points`` are values of the parameters, at the start first: none is returned if terms cancel there. Without them powers
+    are not opened.
+    """
+    terms = separate(density, powers=points is not None)
+    return None if terms is None else term_by_term(terms, observables, points)
 
 
-def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
+def term_by_term(terms: list[Term], observables: Ranges, points: Points | None = None) -> Expr | None:
     """Integrate every event factor once; terms of one weight are one, and what cancels to nothing is dropped."""
     whole = integrate_many([event for _, event in terms], observables)
     totals: dict[tuple[Expr, ...], tuple[float, float]] = {}
@@ -58,7 +64,24 @@ def term_by_term(terms: list[Term], observables: Ranges) -> Expr | None:
         number, size = totals.get(key, (0.0, 0.0))
         totals[key] = number + scale * known[0], size + abs(scale) * known[1]
     left = {key: number for key, (number, size) in totals.items() if abs(number) > ROUNDING * size}
-    return sum_of_products(left) if left else None
+    products = [multiply_all(const(number), *key) for key, number in left.items()]
+    if not left or (points is not None and cancel(products, points)):
+        return None
+    return sum_of_products(left)
+
+
+@np.errstate(all="ignore")
+def cancel(terms: Sequence[Expr], points: Points) -> bool:
+    """Return whether terms are so much larger than their sum that little is left of their digits.
+
+    So it is with (x - a)**2 where x and a are thousands, and their difference is one.
+    """
+    names = {leaf.name for op in (Op.SCALAR, Op.COLUMN) for leaf in leaves(op, *terms)}
+    if not names <= set(points):
+        return False
+    values = [np.broadcast_to(evaluate(term, points), SAMPLES) for term in terms]
+    lost = np.sum(np.abs(values), axis=0) / np.abs(np.sum(values, axis=0))
+    return bool(lost[0] > MAX_LOST or np.nanmedian(lost) > MAX_LOST)
 
 
 def open_powers(factors: tuple[Expr, ...]) -> list[Expr]:
