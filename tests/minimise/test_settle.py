@@ -1,6 +1,7 @@
 """Minima at kinks that parameters move, of many sets together."""
 
 import numpy as np
+import pytest
 
 import morefit as mf
 from morefit.likelihood import Evaluation
@@ -30,8 +31,11 @@ def test_a_fit_ends_at_its_kink():
     np.testing.assert_allclose(ends.covariance, np.tile(np.linalg.inv(scores), (2, 1, 1)))
 
 
-def test_without_errors_there_is_no_verdict():
-    kinked = Kinked(roof, lambda sets, x: np.zeros((len(sets), 2, 2)), LIMITS, 1e-4, [0])
+@pytest.mark.parametrize("information", [0.0, 1.0])
+def test_without_errors_there_is_no_verdict(information):
+    """Products of scores of fewer events than parameters have a flat direction."""
+    scores = np.full((1, 2, 2), information)
+    kinked = Kinked(roof, lambda sets, x: np.repeat(scores, len(sets), axis=0), LIMITS, 1e-4, [0])
     assert np.isnan(settle(kinked, np.array([0]), np.array([[0.7, 0.3]])).edm).all()
 
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.likelihood import Evaluation
+from morefit.minimise.check import invert as invert_one
 from morefit.minimise.kinks import steps_aside
 from morefit.minimise.newton import minimise
+from morefit.minimise.quadratic_model import WEAK_PIVOT
 
 ROUNDS = 12
 FAR, NEAR = (
@@ -149,7 +151,10 @@ def lowest(kinked: Kinked, sets: Integers, points: Array) -> tuple[Array, Array]
 
 
 def invert(matrices: Array) -> Array:
-    """Invert positive-definite matrices, (B, P, P), scaled to a unit diagonal first; nan for others."""
-    from morefit.minimise.check import invert as invert_one
-
-    return np.array([invert_one(matrix) for matrix in matrices]).reshape(matrices.shape)
+    """Invert positive-definite matrices, (B, P, P), scaled to a unit diagonal first; nan for others, and for those with a flat direction."""
+    inverse = np.array([invert_one(matrix) for matrix in matrices]).reshape(matrices.shape)
+    diagonals = (np.diagonal(m, axis1=1, axis2=2) for m in (inverse, matrices))
+    # what is left of each parameter's information if the others float
+    flat = ~(np.min(1 / np.multiply(*diagonals), axis=1) > WEAK_PIVOT)  # nor nan
+    inverse[flat] = np.nan
+    return np.asarray(inverse, np.float64)
