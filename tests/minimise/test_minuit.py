@@ -243,8 +243,11 @@ def test_held_parameter_takes_the_start_given(data):
     assert mf.fit(mass(), data, fixed=["sigma"], start={"sigma": 0.07}).values["sigma"] == 0.07
 
 
-def test_held_value_may_lie_outside_the_limits(data):
-    assert mf.fit(mass(), data, fixed={"sigma": 0.2}).values["sigma"] == 0.2
+def test_a_fixed_value_lies_in_the_limits_of_the_call(data):
+    limits = {"sigma": (0.005, 0.2)}
+    assert mf.fit(mass(), data, fixed={"sigma": 0.2}, limits=limits).values["sigma"] == 0.2
+    with pytest.raises(mf.FitError, match=r"'sigma': fixed value must lie in \[0.005, 0.13\], got 0.2"):
+        mf.fit(mass(), data, fixed={"sigma": 0.2})
 
 
 # ------------------------------------------------------------------------- limits

@@ -338,7 +338,7 @@ def test_own_density_that_forgets_its_formula_cannot_be_made():
     class Empty(mf.Pdf):
         pass
 
-    with pytest.raises(TypeError, match="density"):
+    with pytest.raises(mf.ModelError, match=r"density 'Empty': needs a method density\(self\)"):
         Empty()
 
 
