@@ -125,7 +125,7 @@ def test_crossings_are_as_close_as_doubles_need(function):
     low, high = np.array([[-0.21], [0.0]]), np.array([[1.0], [0.7]])
     ends = function(low[:, 0]), function(high[:, 0])
     crossed = np.sign(ends[0]) != np.sign(ends[1])
-    zeros = crossing(lambda points: function(points[:, 0]), low, high, ends)[:, 0]
+    zeros = crossing(lambda _, points: function(points[:, 0]), low, high, ends)[:, 0]
     step = 2e-5
     below, above = function(zeros - step), function(zeros + step)
     assert np.all((np.sign(below) != np.sign(above))[crossed])

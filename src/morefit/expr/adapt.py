@@ -62,7 +62,9 @@ def adapt(
     if singular:
         best = check_ends(measure, best, tolerance, max_boxes)
     inside = to_cube(domain, with_edges(domain, places), best.boxes.power)
-    for place in inside[hiding(measure, best, inside, tolerance)] if len(inside) else ():
+    if len(inside):
+        inside = inside[hiding(measure, best, inside, tolerance)]
+    for place in inside[are_missed(measure, best, inside, tolerance)] if len(inside) else ():
         best = look_closer(measure, best, place, tolerance)
     return best if len(domain.axes) == 1 else cut_at_ridges(measure, best, search, tolerance, max_boxes)
 
@@ -105,7 +107,8 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
     around = contain(boxes, place[None])[0]
     near = boxes.replaced(boxes.low[around], boxes.high[around])
     sizes = np.abs(adapted.totals)
-    closer = refine(measure, cut_around(near, place), tolerance, max_boxes, sizes)
+    cut, _ = cut_around(near, np.tile(place, (len(near), 1)))
+    closer = refine(measure, cut, tolerance, max_boxes, sizes)
     missed = closer.totals - measure(near).sum(axis=0)
     if not closer.error < np.inf or np.all(
         np.abs(missed) <= max(10 * tolerance, adapted.error) * (sizes + np.abs(missed))
@@ -115,6 +118,21 @@ def look_closer(measure: Measure, adapted: Adapted, place: Array, tolerance: flo
         np.concatenate([getattr(boxes, end)[~around], getattr(closer.boxes, end)]) for end in ("low", "high")
     )
     return Adapted(boxes.replaced(low, high), max(adapted.error, closer.error), adapted.totals + missed)
+
+
+def are_missed(measure: Measure, adapted: Adapted, places: Array, tolerance: float) -> NDArray[np.bool_]:
+    """Return around which places ever smaller boxes integrate to something else than the boxes there.
+
+    Most places that hold more than their share are on the slopes of what is known; to look at all of them takes one call.
+    """
+    boxes, sizes = adapted.boxes, np.abs(adapted.totals)
+    place, box = np.nonzero(contain(boxes, places))
+    cut, own = cut_around(boxes.replaced(boxes.low[box], boxes.high[box]), places[place])
+    missed = np.zeros((len(places), len(sizes)))
+    np.add.at(missed, place[own], measure(cut))
+    np.add.at(missed, place, -measure(boxes)[box])
+    missed = np.abs(missed)
+    return np.asarray(np.any(~(missed <= tolerance * (sizes + missed)), axis=1))
 
 
 def hiding(measure: Measure, adapted: Adapted, places: Array, tolerance: float) -> NDArray[np.bool_]:
@@ -215,17 +233,21 @@ def to_cube(domain: Domain, places: Array, power: int) -> Array:
     return np.asarray(cube[np.sort(first)])  # the likeliest first
 
 
-def cut_around(boxes: Boxes, place: Array) -> Boxes:
-    """Cut the boxes around a place again and again, in all directions."""
-    far: list[Boxes] = []
-    while np.any(boxes.high - boxes.low > 2.0**-DEPTH):
+def cut_around(boxes: Boxes, places: Array) -> tuple[Boxes, NDArray[np.int64]]:
+    """Cut each box around its place (boxes, axes) again and again, in all directions; return also which box each was cut from."""
+    own, rounding = np.arange(len(boxes)), 10.0**-DIGITS
+    done: list[tuple[Array, Array, NDArray[np.int64]]] = []
+    while len(boxes):
         for axis in range(len(boxes.domain.axes)):
-            boxes = boxes.halved(np.full(len(boxes), axis))
-        around = contain(boxes, place[None])[0]
-        far.append(boxes.replaced(boxes.low[~around], boxes.high[~around]))
-        boxes = boxes.replaced(boxes.low[around], boxes.high[around])
-    far.append(boxes)
-    return boxes.replaced(np.concatenate([b.low for b in far]), np.concatenate([b.high for b in far]))
+            boxes, own = boxes.halved(np.full(len(boxes), axis)), np.tile(own, 2)
+        around = np.all(
+            (boxes.low - rounding <= places[own]) & (places[own] <= boxes.high + rounding), axis=1
+        )
+        around &= (boxes.high - boxes.low).max(axis=1) > 2.0**-DEPTH
+        done.append((boxes.low[~around], boxes.high[~around], own[~around]))
+        boxes, own = boxes.replaced(boxes.low[around], boxes.high[around]), own[around]
+    low, high, own = (np.concatenate(parts) for parts in zip(*done, strict=True))
+    return boxes.replaced(low, high), own
 
 
 def combine_places(domain: Domain, on_axis: Callable[[int, dict[str, Array], int], Array]) -> Array:

@@ -21,11 +21,11 @@ from morefit.expr.symbol import Symbol, Table
 from morefit.expr.walk import BINDING, domain_of, leaves, rule_of, toposort
 
 MAX_NODES = 1 << 15  # of a quadrature that are evaluated together: they stay in the cache
-# points of an axis, then of each piece with a change of sign, and the number of scans
-FIRST_SCAN, LATER_SCAN, SCANS = 513, 33, 5
+# points of an axis, then of each piece with a change of sign
+FIRST_SCAN, LATER_SCAN = 513, 33
 MAX_ZEROS = 100
 GRID = {2: 5, 3: 3}  # points in each direction of a box at which signs of sums are compared
-MAX_STEPS = 16  # towards a zero in a piece with a change of sign,
+MAX_STEPS = 20  # towards a zero in a piece with a change of sign,
 CLOSE = 2.0**-30  # until that much of the piece is left
 
 
@@ -188,7 +188,8 @@ class Along:
         evaluate_nodes((node for node in order if node not in varying), values, fixed)
         return cls(values, fixed, tuple(node for node in order if node.op is Op.ADD and node in varying))
 
-    def at_one(self, root: Expr, boxes: Boxes, points: Array) -> Array:
+    def at_rows(self, root: Expr, boxes: Boxes, rows: Integers, points: Array) -> Array:
+        """Do so for one part; whatever rows points have."""
         return self.at([root], boxes, points)[0]
 
     def at(self, roots: Sequence[Expr], boxes: Boxes, points: Array) -> list[Array]:
@@ -223,7 +224,7 @@ def zeros_in_boxes(body: Expr, boxes: Boxes, values: Mapping[str, float]) -> Arr
     which, places = (np.concatenate(own) for own in zip(*each, strict=True))
     side = POINT * (boxes.high - boxes.low)[which]
     places = np.clip(places, boxes.low[which] + side, boxes.high[which] - side)
-    heights = np.nan_to_num(np.abs(along.at_one(body, boxes, places)))
+    heights = np.nan_to_num(np.abs(along.at([body], boxes, places)[0]))
     order = np.argsort(-heights, kind="stable")[::-1]  # the last one of a box stays
     best[which[order]] = places[order]
     return best
@@ -247,13 +248,15 @@ def zeros_of_each(along: Along, boxes: Boxes) -> Iterator[tuple[Integers, Array]
             steps.append(cells[-1] + np.eye(1 + axes, dtype=np.int64)[1 + axis])
         here, ahead = (tuple(np.concatenate(ends).T) for ends in (cells, steps))
         low, high = inside[here], inside[ahead]
-        zero = crossing(partial(along.at_one, one, boxes), low, high, (numbers[here], numbers[ahead]))
+        zero = crossing(partial(along.at_rows, one, boxes), low, high, (numbers[here], numbers[ahead]))
         near = 2 * POINT * (high - low) * (GRID[axes] - 1)
         yield np.tile(here[0], 3), np.concatenate([zero, zero - near, zero + near])
 
 
-def crossing(function: Callable[[Array], Array], low: Array, high: Array, ends: tuple[Array, Array]) -> Array:
-    """Return where a function is zero between two points with different signs, for each row of them.
+def crossing(
+    function: Callable[[Integers, Array], Array], low: Array, high: Array, ends: tuple[Array, Array]
+) -> Array:
+    """Return where a function of rows and points is zero between two points with different signs, for each row of them.
 
     By inverse quadratic interpolation where that is safe, else by halving (T. R. Chandrupatla, Adv. Eng. Softw. 28 (1997) 145).
     """
@@ -262,7 +265,7 @@ def crossing(function: Callable[[Array], Array], low: Array, high: Array, ends: 
     part, left = np.full(len(low), 0.5), np.arange(len(low))
     for _ in range(MAX_STEPS if len(low) else 0):
         x = a[left] + part * (b[left] - a[left])
-        value = function(low[left] + (high - low)[left] * x[:, None])
+        value = function(left, low[left] + (high - low)[left] * x[:, None])
         same = np.sign(value) == np.sign(fa[left])
         c[left], fc[left] = np.where(same, a[left], b[left]), np.where(same, fa[left], fb[left])
         b[left], fb[left] = np.where(same, b[left], a[left]), np.where(same, fb[left], fa[left])
@@ -289,26 +292,35 @@ def columns_at(boxes: Boxes, points: Array) -> dict[str, Array]:
     return columns
 
 
-def sums_along(body: Expr, names: Iterable[str]) -> tuple[Expr, ...]:
-    """Return the sums in a formula that depend on some columns."""
-    within = [n for n in toposort(body, enter_integrals=False, enter_sums=False) if n.op is Op.ADD]
-    known = set(names)
-    return tuple(n for n in within if any(leaf.name in known for leaf in leaves(Op.COLUMN, n)))
-
-
 def zeros_of_sums(body: Expr, axis: Axis, values: Mapping[str, float]) -> Array:
     """Return where sums in a formula change their sign along an axis, closely enough to see a narrow peak there."""
-    sums = sums_along(body, [axis.name])
-    low, high = np.full((len(sums), 1), axis.low), np.full((len(sums), 1), axis.high)
-    which = np.arange(len(sums))
-    for points in (FIRST_SCAN, *(LATER_SCAN,) * SCANS):
-        grid = low + (high - low) * np.linspace(0, 1, points)
+    return known_zeros(body, axis, tuple(values.items()))
+
+
+@lru_cache(maxsize=16)  # boxes are made for parameters at which they are then looked at
+def known_zeros(body: Expr, axis: Axis, values: Values) -> Array:
+    known = dict(values)
+    along = Along.of(body, [axis.name], known)
+    order = toposort(*along.sums, enter_integrals=False, enter_sums=False)
+    order = [node for node in order if node not in along.fixed]
+
+    def numbers(which: Integers, grid: Array) -> Array:
+        """Return sums at rows of points; all together, as they have most in common."""
+        done = dict(along.fixed)
         with np.errstate(all="ignore"):
-            numbers = evaluate_all(sums, {**values, axis.name: grid})
-        signs = np.array(
-            [np.sign(np.broadcast_to(numbers[k], grid.shape)[row]) for row, k in enumerate(which)]
-        )
-        rows, columns = np.nonzero(signs[:, :-1] * signs[:, 1:] < 0) if len(which) else (which, which)
-        low, high = grid[rows, columns][:, None], grid[rows, columns + 1][:, None]
-        which = which[rows]
-    return np.asarray(np.unique((low + high) / 2))[:MAX_ZEROS]
+            evaluate_nodes(order, {**known, axis.name: grid}, done)
+        each = (np.broadcast_to(done[along.sums[k]], grid.shape) for k in which)
+        return np.array([points[row % len(grid)] for row, points in enumerate(each)])
+
+    which, low, high = np.arange(len(along.sums)), np.array([axis.low]), np.array([axis.high])
+    for points in (FIRST_SCAN, LATER_SCAN):
+        if not len(which):
+            return np.empty(0)
+        grid = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, points)
+        heights = numbers(which, grid)
+        rows, cells = np.nonzero(np.sign(heights[:, :-1]) * np.sign(heights[:, 1:]) < 0)
+        own = rows % len(grid)  # all sums have the first one
+        which, low, high = which[rows], grid[own, cells], grid[own, cells + 1]
+        ends = heights[rows, cells], heights[rows, cells + 1]
+    zeros = crossing(lambda left, x: numbers(which[left], x)[:, 0], low[:, None], high[:, None], ends)
+    return np.asarray(np.unique(zeros))[:MAX_ZEROS]
