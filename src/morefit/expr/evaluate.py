@@ -185,7 +185,8 @@ class Along:
             if varies:
                 varying.add(node)
         fixed: dict[Expr, Any] = {}
-        evaluate_nodes((node for node in order if node not in varying), values, fixed)
+        with np.errstate(all="ignore"):
+            evaluate_nodes((node for node in order if node not in varying), values, fixed)
         return cls(values, fixed, tuple(node for node in order if node.op is Op.ADD and node in varying))
 
     def at_rows(self, root: Expr, boxes: Boxes, rows: Integers, points: Array) -> Array:
@@ -298,6 +299,7 @@ def zeros_of_sums(body: Expr, axis: Axis, values: Mapping[str, float]) -> Array:
 
 
 @lru_cache(maxsize=16)  # boxes are made for parameters at which they are then looked at
+@np.errstate(all="ignore")
 def known_zeros(body: Expr, axis: Axis, values: Values) -> Array:
     known = dict(values)
     along = Along.of(body, [axis.name], known)
@@ -307,8 +309,7 @@ def known_zeros(body: Expr, axis: Axis, values: Values) -> Array:
     def numbers(which: Integers, grid: Array) -> Array:
         """Return sums at rows of points; all together, as they have most in common."""
         done = dict(along.fixed)
-        with np.errstate(all="ignore"):
-            evaluate_nodes(order, {**known, axis.name: grid}, done)
+        evaluate_nodes(order, {**known, axis.name: grid}, done)
         each = (np.broadcast_to(done[along.sums[k]], grid.shape) for k in which)
         return np.array([points[row % len(grid)] for row, points in enumerate(each)])
 
