@@ -65,7 +65,8 @@ class Compiled:
 
     def __get__(self, instance: Any, kind: Any = None) -> Callable[..., None]:
         self.uses += 1
-        if instance is not None and self.uses <= FEW:
+        # who looks for a signature has no instance, or passes the class
+        if isinstance(instance, self.owner) and self.uses <= FEW:
             return partial(self.fill, instance)
         return self.compiled().__get__(instance, kind)  # type: ignore[no-any-return]
 

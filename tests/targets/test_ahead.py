@@ -121,8 +121,8 @@ def test_the_step_of_fits_on_a_device_is_built_once_and_before_it_is_needed(monk
     monkeypatch.setattr(Device, "from_disk", lambda self, key: None)
     monkeypatch.setattr(Device, "from_source", watch)
     layout, backend = FitLayout(3, 2), OpenCL()  # of no other test
-    backend.expect_fits(fit_driver(layout), layout)
-    backend.expect_fits(fit_driver(layout), layout)
+    backend.expect_fits(fit_driver(layout), layout, 1_000_000)
+    backend.expect_fits(fit_driver(layout), layout, 1_000_000)
     ahead.wait_for_all()
     assert built_by == ["morefit compiler"]
     assert backend.open().build(built[0]) is backend.open().programs[built[0]]

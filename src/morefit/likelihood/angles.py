@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
 
 ROUNDING = 1e-9  # of a turn
-SAMPLES = np.random.default_rng(0).uniform(0.5, 1.5, (2, 64))  # of what else is in an angle
+# of what else is in an angle: numbers from 0.5 to 1.5 that are spread evenly; numpy.random takes 10 ms to load
+SAMPLES = 0.5 + np.mod(0.6180339887498949 * np.arange(1.0, 129.0), 1.0).reshape(2, 64)
 
 
 def turning(parts: Sequence[Likelihood], floating: Sequence[str], limits: Array) -> frozenset[str]:
