@@ -203,9 +203,9 @@ class Term(ABC):
                 break
         return bad
 
-    def negative_density(self, x: Point) -> str:
-        """Describe where the density of a part is negative between events or inside of a bin; empty if nowhere."""
-        return next(filter(None, (part.negative_place(own) for part, own in self.own_points(x))), "")
+    def negative_density(self, values: Mapping[str, float]) -> str:
+        """Describe where the density of a part is negative between events or inside of a bin, at values of all parameters; empty if nowhere."""
+        return next(filter(None, (part.negative_place(values) for part in self.parts)), "")
 
     def integral_error(self, x: Point) -> float:
         """Return the relative error of the worst numerical integral, by an independent one; 0 if there is none."""

@@ -214,8 +214,8 @@ class BinnedLikelihood(CountsLikelihood):
             for k in bins
         ]
 
-    def negative_place(self, x: Point) -> str:
-        return negative_place(self.model.source, self.values_at(x))
+    def negative_place(self, values: Mapping[str, float]) -> str:
+        return negative_place(self.model.source, values)
 
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         return negative_rows(self.model.source, values)

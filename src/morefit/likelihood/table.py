@@ -185,7 +185,7 @@ class TableLikelihood(Likelihood):
     def degrees(self) -> float:
         return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
 
-    def negative_place(self, x: Point) -> str:
+    def negative_place(self, values: Mapping[str, float]) -> str:
         return ""  # what rows expect is all that there is
 
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:

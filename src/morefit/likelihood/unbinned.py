@@ -312,9 +312,9 @@ class Likelihood(EventSums):
         # where formula and integral are both negative, their quotient would not show what is wrong
         return BadEvents(bad, np.where(density > 0, formula, density)[bad], len(logs))
 
-    def negative_place(self, x: Point) -> str:
+    def negative_place(self, values: Mapping[str, float]) -> str:
         """Describe where the density is negative; empty if nowhere."""
-        return negative_place(self.model, self.values_at(x))
+        return negative_place(self.model, values)
 
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters the density is negative."""

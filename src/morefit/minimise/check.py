@@ -252,9 +252,9 @@ def changing_elsewhere(objective: Objective, verdict: Verdict) -> frozenset[str]
 
 def ends_beyond(objective: Objective, verdict: Verdict) -> bool:
     """Return whether there is no likelihood a little farther down along a direction in which it falls."""
-    names, limits = objective.problem.floating, limits_of(objective)
     for direction in verdict.falling:
-        line = np.array([direction.get(n, 0.0) for n in names])
+        limits = limits_of(objective)
+        line = np.array([direction.get(n, 0.0) for n in objective.problem.floating])
         line *= -np.sign(line @ verdict.last.gradient[0])
         size = max(float(np.max(np.abs(verdict.values[line != 0]))), 1.0)
         for part in LOOK_BEYOND:

@@ -154,7 +154,7 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
     status, fixed = rows.status[0], rows.column("fixed")[0]
     end = End(rows.x[0], float(rows.value[0]), float(status))
     if status == CONVERGED and not fixed:
-        return replace(verdict_of(rows, goal), unit=value_unit(objective.weight)), end
+        return verdict_of(rows, goal, value_unit(objective.weight)), end
     return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end
 
 
@@ -196,13 +196,13 @@ def wait_for_code(objective: Objective) -> None:
     objective.compiling += time.perf_counter() - begin
 
 
-def verdict_of(rows: FitRows, goal: float) -> Verdict:
+def verdict_of(rows: FitRows, goal: float, unit: float) -> Verdict:
     """Return the verdict on a minimum inside all limits, whose derivatives are known."""
     count = rows.layout.count
     hessian, inverse = (rows.columns(name).reshape(1, count, count) for name in ("hessian", "covariance"))
     last = Evaluation(rows.value, rows.columns("gradient"), hessian, np.zeros(1, np.int64))
     own = np.zeros((count, count))
-    return Verdict(rows.x[0], last, inverse[0], own, edm=float(rows.edm[0]), goal=goal)
+    return Verdict(rows.x[0], last, inverse[0], own, edm=float(rows.edm[0]), goal=goal, unit=unit)
 
 
 def make_result(
@@ -211,13 +211,15 @@ def make_result(
     """Put together a result; ``problems`` are those of the minimiser."""
     likelihood, problem = objective.likelihood, objective.problem
     x = floating_values(likelihood, problem, verdict.values)
+    fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
+    values = {n: fitted[n] if n in fitted else problem.values[n] for n in problem.names}
     elsewhere = changing_elsewhere(objective, verdict), ends_beyond(objective, verdict)
     reasons = [*problems, *failure_reasons(verdict, *elsewhere)]
     if not verdict.last.bad[0] and not math.isfinite(verdict.edm):
         reasons += missing_at_minimum(likelihood, problem, verdict, x)
     if verdict.last.bad[0]:
         reasons.append(f"at the minimum {likelihood.bad_events(x)}")
-    elif below := likelihood.negative_density(x):
+    elif below := likelihood.negative_density(values):
         reasons.append(f"at the minimum {below}")
     try:
         integral_errors = check_integrals(likelihood, problem, verdict, x)
@@ -230,14 +232,13 @@ def make_result(
                 f"numerical integrals may be wrong at the minimum: {what} by {off:.2g}, more than {WORST[what]:g};"
                 " give an integral"
             )
-    covariance, start = verdict.covariance(problem.floating), problem.values
-    fitted = dict(zip(problem.floating, verdict.values.tolist(), strict=True))
+    covariance = verdict.covariance(problem.floating)
     uncertain = dict(zip(problem.floating, np.sqrt(covariance.diagonal()).tolist(), strict=True))
     regions = tuple(part.model.region() for part in likelihood.parts)
     in_ranges = any(regions)
     return FitResult.converted_from(
         names=problem.names,
-        values=ByName({n: fitted[n] if n in fitted else start[n] for n in problem.names}),
+        values=ByName(values),
         errors=ByName({n: uncertain.get(n, 0.0) for n in problem.names}),
         floating=problem.floating,
         covariance=by_names(read_only(covariance), problem.floating, 2),

@@ -316,6 +316,8 @@ def fixed_values(fixed: Any) -> dict[str, float | None]:
 
 def check_fixed(parameters: Sequence[Parameter], fixed: Any, limits: Any) -> None:
     """Refuse to fix parameters outside of their limits, or of those of the call."""
+    if isinstance(fixed, tuple) and not fixed:  # as in most fits
+        return
     ranges = {p.name: (p.low, p.high) for p in parameters}
     ranges |= {n: check_limits(n, pair, OptionError) for n, pair in mapping("limits", limits).items()}
     for name, value in fixed_values(fixed).items():
