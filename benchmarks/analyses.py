@@ -245,7 +245,8 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
         return rows
 
     count = 64
-    backend.expect_fits(job.driver, job.layout, 1 << 18)  # else the host takes the steps of the first few thousand
+    # else the host takes the steps of the first few thousand
+    backend.expect_fits(job.driver, job.layout, 1 << 18)
     while (spent := best(partial(whole, count), 2)) < seconds / 4 and count < 1 << 18:
         count = min(4 * count, max(count + 1, int(count * seconds / max(spent, 1e-6))))
     toy = best(lambda: whole(count), repeats) / count
