@@ -19,7 +19,7 @@ from morefit.targets.opencl.dialect import OPENCL
 from morefit.targets.opencl.fit import FitRunner
 from morefit.targets.opencl.fit_shape import StepShape
 from morefit.targets.opencl.fit_steps import step_source
-from morefit.targets.opencl.host_steps import host_takes_steps
+from morefit.targets.opencl.host_steps import build_steps, host_takes_steps
 from morefit.targets.opencl.run import OpenCL
 from morefit.toys.arguments import template_of
 from morefit.toys.batch import GOAL
@@ -295,16 +295,21 @@ def test_steps_of_the_host_have_the_bits_of_steps_on_the_device(name, monkeypatc
     np.testing.assert_array_equal(*rows)
 
 
-def test_the_host_takes_steps_until_the_device_would_have_been_built(monkeypatch):
+def test_the_host_takes_steps_until_the_device_would_have_been_built(monkeypatch, tmp_path):
     device = there(BACKENDS["opencl"]).open()
     monkeypatch.setattr(device, "info", replace(device.info, kind="GPU"))
     monkeypatch.setattr(device, "host_seconds", {})
     layout = FitLayout(4)
     source = step_source(fit_driver(layout), StepShape(wide=False, layout=layout), device.dialect)
-    assert host_takes_steps(device, source, 1000)
+    monkeypatch.setattr(device, "build", lambda text: None)
+    monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
+    assert host_takes_steps(device, source, 5000)
     assert not host_takes_steps(device, source, 1_000_000)
-    device.host_seconds[source] = np.inf  # it is built
+    build_steps(device, source)
     assert not host_takes_steps(device, source, 1)
+    device.host_seconds.clear()  # in another process
+    assert host_takes_steps(device, source, 1)
+    assert not host_takes_steps(device, source, 5000)
 
 
 def test_texts_that_are_cut_give_the_bits_of_one_text(monkeypatch):

@@ -40,7 +40,7 @@ from morefit.targets.opencl.fit_space import (
 )
 from morefit.targets.opencl.fit_steps import step_source
 from morefit.targets.opencl.fit_sums import SumText
-from morefit.targets.opencl.host_steps import host_takes_steps
+from morefit.targets.opencl.host_steps import build_steps, host_takes_steps
 from morefit.targets.opencl.sums import words_of
 
 MAX_TOYS = 1 << 19  # in a launch: short enough for Ctrl-C and for displays that watch the device
@@ -182,7 +182,7 @@ def expect_driver(device: Device, driver: Driver, layout: FitLayout, toys: int) 
         return True
     if device.host_seconds.get(source) != np.inf:
         device.host_seconds[source] = np.inf
-        compile_ahead(lambda: device.build(source.text))
+        compile_ahead(lambda: build_steps(device, source))
     return False
 
 

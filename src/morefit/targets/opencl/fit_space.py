@@ -21,7 +21,7 @@ from morefit.targets.opencl.fit_driver import FitSource, PartText
 from morefit.targets.opencl.fit_shape import TILE, Phase, Runs
 from morefit.targets.opencl.fit_steps import StepSource
 from morefit.targets.opencl.fit_sums import SumText
-from morefit.targets.opencl.host_steps import HostSteps, host_takes_steps
+from morefit.targets.opencl.host_steps import HostSteps, build_steps, host_takes_steps
 from morefit.targets.opencl.source import block_multiple
 from morefit.targets.opencl.sums import MAX_EVENTS, words_of
 
@@ -309,7 +309,7 @@ class FitSpace:
             return
         self.host = None
         if driver.begin.name not in self.kernels:
-            self.device.host_seconds[driver] = np.inf
+            build_steps(self.device, driver)
             self.add_kernels(driver)
         self.run(driver.begin)
         self.take_steps(FIRST_STEPS if self.count > MANY else QUICK_FIRST_STEPS)

@@ -6,12 +6,15 @@ Both ways give the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.targets.base import Steps, WholeFit
+from morefit.targets.cache import key_of, load, source_version, store
 from morefit.targets.opencl.fit_shape import TILE, Phase, StepShape
 from morefit.targets.opencl.fit_steps import StepSource
 
@@ -21,11 +24,31 @@ if TYPE_CHECKING:
 
 EVALUATIONS = 20.0  # of a fit, about
 BUILD = 1.5  # seconds that a device takes to have machine code for steps
+FIND = 0.1  # if it had that before, in this or another process: their text is written, and the driver finds the code on disk
 
 
 def host_takes_steps(device: Device, source: StepSource, toys: int) -> bool:
-    """Return whether the host takes the steps of some toys: until that takes as long as to build steps for the device."""
-    return device.info.kind != "CPU" and seconds_with(device, source, toys) < BUILD
+    """Return whether the host takes the steps of some toys: until that takes as long as the device to have code for steps."""
+    if device.info.kind == "CPU":  # it is the host
+        return False
+    needed = BUILD if load(step_key(device, source)) is None else FIND
+    return seconds_with(device, source, toys) < needed
+
+
+def step_key(device: Device, source: StepSource) -> str:
+    """Return the key of an entry on disk that says that a device had code for steps."""
+    main, shape = source.driver.main, source.shape
+    own = (main.__module__, main.__name__, repr(shape.layout), str(shape.wide))
+    return key_of("opencl steps", source_version(), *own, *device.identity)
+
+
+@lru_cache(maxsize=32)
+def build_steps(device: Device, source: StepSource) -> None:
+    """Have machine code for steps; the device takes them from now on, in this process and sooner in others."""
+    device.host_seconds[source] = inf
+    device.build(source.text)
+    if device.info.kind != "CPU":
+        store(step_key(device, source), b"built")
 
 
 def seconds_with(device: Device, source: StepSource, toys: int) -> float:
