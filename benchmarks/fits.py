@@ -85,7 +85,7 @@ def time_compile(name: str) -> dict[str, float]:
     """Time LLVM on each kernel's text, in ms."""
     explained = mf.explain(MODELS[name][0]())
     return {
-        what: best(lambda o=order: build_object(explained.source(o)), 0.3) * 1e3
+        what: best(lambda o=order: build_object(explained.source(o), driver=False), 0.3) * 1e3
         for order, what in enumerate(ORDERS)
     }
 

@@ -18,9 +18,8 @@ from morefit.random.philox import HALF_BIT
 LINEAR, LOGARITHMIC, COUNTED = range(3)
 VALUES = 0  # the first word: how many values there are
 VALUE_WORDS = 4
-KIND, NUMBERS, SIZE, KEYS = range(
-    VALUE_WORDS
-)  # of a value; SIZE counts normal numbers, or cumulative probabilities
+# of a value; SIZE counts normal numbers, or cumulative probabilities
+KIND, NUMBERS, SIZE, KEYS = range(VALUE_WORDS)
 WORD = 32  # bits
 
 # a number in [0, 1) of a whole toy: halves of the key of a stream and of the toy's number

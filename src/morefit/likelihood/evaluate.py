@@ -237,9 +237,8 @@ def as_numbers(o: Observable, values: object) -> Array:
 def values_of(model: Pdf, values: Values) -> dict[str, float]:
     """Return a value for each parameter: fitted ones, numbers by name completed by start values, or start values."""
     check_model(model)
-    if not isinstance(values, HasValues) or not isinstance(
-        values.values, Mapping
-    ):  # of a mapping it is a method
+    # of a mapping ``values`` is a method
+    if not isinstance(values, HasValues) or not isinstance(values.values, Mapping):
         return all_values(model, values, "values")
     missing = [p.name for p in model.parameters if p.name not in values.values]
     if missing:

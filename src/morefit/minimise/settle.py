@@ -20,10 +20,8 @@ from morefit.minimise.newton import minimise
 from morefit.minimise.quadratic_model import WEAK_PIVOT
 
 ROUNDS = 12
-FAR, NEAR = (
-    np.linspace(-3.0, 3.0, 61),
-    np.linspace(-0.3, 0.3, 21),
-)  # errors along a valley, at first and later
+# errors along a valley, at first and later
+FAR, NEAR = np.linspace(-3.0, 3.0, 61), np.linspace(-0.3, 0.3, 21)
 ZOOM = np.linspace(-1.0, 1.0, 21)  # of the distance between two places, around the lowest
 ZOOMS = 3
 TOGETHER = 1000  # sets: with all their steps to the sides they need some memory

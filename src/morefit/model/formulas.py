@@ -120,9 +120,8 @@ def of_negative_power(k: Expr, near: Expr, far: Expr, factor: Factor, share: Exp
     apart = near > 0
     length = Op.LOG(far / where(apart, near, far))
     least = where(apart, Op.EXP(-k * length), 0)  # u**k at the near end, in units of that at the far one
-    span = where(
-        apart, length * exprel(-k * length), 1 / where(apart, 1, k)
-    )  # (1 - least) / k, also for k = 0
+    # (1 - least) / k, also for k = 0
+    span = where(apart, length * exprel(-k * length), 1 / where(apart, 1, k))
     level, missing = least + share * (1 - least), (1 - share) * span  # of u**k, which is 1 - k * missing
     close = level > 0.5
     inverse = where(

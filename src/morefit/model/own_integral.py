@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 PLACES = (0.35, 0.7)  # of the ranges of given observables
 MOVED = 0.1  # of the way to the further limit, or of the value: parameters, as an integral may be right at the start alone
-MAX_SIZE = {
-    1: 1000,
-    2: 200,
-    3: 200,
-}  # operations of a density by its axes: the integral of a larger one takes too long
+# operations of a density by its axes: the integral of a larger one takes too long
+MAX_SIZE = {1: 1000, 2: 200, 3: 200}
 TOLERANCE = 1e-6  # of the numerical integral, and its relative error,
 RESOLVED = 1e-4  # which it must not exceed, to be compared with
 WRONG = 1e-3  # relative difference

@@ -64,31 +64,38 @@ def drive(job: Integers) -> None:
 (FITS, STATES, STATE_SIZE, SCRATCH) = range(4)
 
 
+def load_state(job: Integers, k: int) -> None:
+    """Copy the state of a fit to where a step works on it."""
+    copy_numbers(job[STATES] + 8 * k * job[STATE_SIZE], job[SCRATCH], job[STATE_SIZE])
+
+
+def store_state(job: Integers, k: int) -> None:
+    """Copy the state of a fit back."""
+    copy_numbers(job[SCRATCH], job[STATES] + 8 * k * job[STATE_SIZE], job[STATE_SIZE])
+
+
 def begin_all(job: Integers) -> None:
     """Begin fits whose states are in a row."""
     for k in range(job[FITS]):
-        state = job[STATES] + 8 * k * job[STATE_SIZE]
-        copy_numbers(state, job[SCRATCH], job[STATE_SIZE])
+        load_state(job, k)
         begin_fit(vector_at(job[SCRATCH]))
-        copy_numbers(job[SCRATCH], state, job[STATE_SIZE])
+        store_state(job, k)
 
 
 def advance_all(job: Integers) -> None:
     """Take a step of each fit whose state is in a row, after the sums at its trial point."""
     for k in range(job[FITS]):
-        state = job[STATES] + 8 * k * job[STATE_SIZE]
-        copy_numbers(state, job[SCRATCH], job[STATE_SIZE])
+        load_state(job, k)
         advance(vector_at(job[SCRATCH]))
-        copy_numbers(job[SCRATCH], state, job[STATE_SIZE])
+        store_state(job, k)
 
 
 def correct_all(job: Integers) -> None:
     """Correct the errors of each fit whose state is in a row, after its squared scores."""
     for k in range(job[FITS]):
-        state = job[STATES] + 8 * k * job[STATE_SIZE]
-        copy_numbers(state, job[SCRATCH], job[STATE_SIZE])
+        load_state(job, k)
         correct_errors(vector_at(job[SCRATCH]))
-        copy_numbers(job[SCRATCH], state, job[STATE_SIZE])
+        store_state(job, k)
 
 
 def draw(job: Integers, fit: Fit) -> None:

@@ -213,16 +213,9 @@ class PartShape:
         """What tells the text of one part from another."""
         sampler = self.sampler and (self.sampler.kernel, len(self.sampler.numbers))
         scores, drawn = self.scores and self.scores.key, (self.rows is not None, self.measuring is not None)
-        own = (
-            sampler,
-            *drawn,
-            self.derive,
-            self.sums.key,
-            scores,
-            self.derived,
-            self.floating,
-            self.measured,
-        )
+        columns = (self.observables, self.derived, self.derive)
+        parameters = (self.parameters, self.floating, self.measured)
+        own = (sampler, *drawn, *columns, self.sums.key, scores, *parameters)
         return (*own, self.places)
 
     @property
@@ -322,11 +315,6 @@ class FitShape(StepShape):
 
     group: int
     parts: tuple[PartShape | CountsShape, ...]
-
-    @property
-    def weighted(self) -> bool:
-        """Whether errors come from squared scores."""
-        return any(part.scores for part in self.parts)
 
 
 RECORDS = "{m}double *records"

@@ -184,9 +184,8 @@ class FitSpace:
         }
         self.blocks = [self.add_part(k, own, self.sizes[:, k]) for k, own in enumerate(job.parts)]
         self.add_lists()
-        self.sent: dict[
-            str, np.ndarray[Any, Any]
-        ] = {}  # what differs from batch to batch, as it is on the device
+        # what differs from batch to batch, as it is on the device
+        self.sent: dict[str, np.ndarray[Any, Any]] = {}
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
         self.host: HostSteps | None = None
         self.kernels: dict[str, Any] = {}

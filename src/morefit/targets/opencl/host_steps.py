@@ -29,10 +29,10 @@ FIND = 0.1  # if it had that before, in this or another process: their text is w
 
 def host_takes_steps(device: Device, source: StepSource, toys: int) -> bool:
     """Return whether the host takes the steps of some toys: until that takes as long as the device to have code for steps."""
-    if device.info.kind == "CPU":  # it is the host
+    seconds = seconds_with(device, source, toys)
+    if device.info.kind == "CPU" or seconds >= BUILD:  # of a CPU, the host is the device
         return False
-    needed = BUILD if load(step_key(device, source)) is None else FIND
-    return seconds_with(device, source, toys) < needed
+    return seconds < FIND or load(step_key(device, source)) is None
 
 
 def step_key(device: Device, source: StepSource) -> str:
