@@ -34,6 +34,7 @@ from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import fit_space, staging
 from morefit.targets.opencl import launch as opencl_launch
+from morefit.targets.opencl import programs as opencl_programs
 from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
@@ -244,10 +245,10 @@ def test_the_backend_can_be_pickled(device):
 
 def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset())
+    monkeypatch.setattr(opencl_programs, "KEEPS_ITS_OWN", frozenset())
     built = []
-    real = opencl_device.Device.from_source
-    monkeypatch.setattr(opencl_device.Device, "from_source", lambda *args: built.append(1) or real(*args))
+    real = opencl_programs.Programs.from_source
+    monkeypatch.setattr(opencl_programs.Programs, "from_source", lambda *args: built.append(1) or real(*args))
     kernel = sampling_kernel()
     OpenCL().compile(kernel).build()
     OpenCL().compile(kernel).build()
@@ -263,14 +264,14 @@ def test_a_driver_that_keeps_programs_itself_is_not_asked_for_them(
     device, monkeypatch, tmp_path, nothing_open
 ):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
+    monkeypatch.setattr(opencl_programs, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
     OpenCL().compile(sampling_kernel()).build()
     assert list(tmp_path.glob("*.o")) == []
 
 
 def test_a_binary_that_the_driver_refuses_is_built_anew(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "load", lambda key: b"not a program")
+    monkeypatch.setattr(opencl_programs, "load", lambda key: b"not a program")
     program = OpenCL().compile(sampling_kernel())
     assert program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0).columns[0].count == 10
 
@@ -279,8 +280,9 @@ def test_nothing_is_allocated_or_built_from_call_to_call(device, monkeypatch):
     bound = bind(sums_of("mass", "hessian", False, OpenCL()), "mass", Layout(5000))
     x = around(model_of("mass")[2], 3)
     first = bound(x)
-    for name in ("allocate", "build", "send"):
+    for name in ("allocate", "send"):
         monkeypatch.setattr(opencl_device.Device, name, None)
+    monkeypatch.setattr(opencl_programs.Programs, "build", None)
     np.testing.assert_array_equal(bound(x), first)
 
 
@@ -833,7 +835,7 @@ def test_memory_of_fits_is_given_back_at_once(device):
 
 
 def test_functions_of_a_text_are_used_again(device):
-    here, source = OpenCL().open(), "__kernel void nothing(__global int *x) { x[0] = 1; }"
+    here, source = OpenCL().open().programs, "__kernel void nothing(__global int *x) { x[0] = 1; }"
 
     class Owner:
         pass

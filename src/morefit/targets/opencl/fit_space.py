@@ -251,11 +251,11 @@ class FitSpace:
         """Have the kernels of some texts, which are built at the same time, with the arguments that are known."""
         *others, _ = source.texts
         for text in others:
-            compile_ahead(partial(self.device.build, text))
+            compile_ahead(partial(self.device.programs.build, text))
         for text, phases in reversed(source.texts.items()):
             show_source(text)
             functions = {phase.name: phase.function for phase in phases}
-            self.kernels |= self.device.kernels(self, text, functions)
+            self.kernels |= self.device.programs.kernels(self, text, functions)
         self.set_arguments(source.phases, self.bound)
 
     def bind(self, values: Mapping[str, Any]) -> None:

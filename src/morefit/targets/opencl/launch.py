@@ -114,7 +114,7 @@ class LaunchSpace:
         self.memory = launch.memory
         self.parameters = self.room(sets, len(self.kernel.parameters))
         functions = {name: name for name in functions_of(self.kernel)}
-        self.kernels = self.device.kernels(self, launch.source, functions)
+        self.kernels = self.device.programs.kernels(self, launch.source, functions)
         self.prepare_to_run(launch)
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:

@@ -182,7 +182,7 @@ class OpenCLProgram:
         """Build the text, or find it built before by this or another process."""
         begin = time.perf_counter()
         show_source(self.source)
-        self.backend.open().build(self.source)
+        self.backend.open().programs.build(self.source)
         self.compile_seconds += time.perf_counter() - begin
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> OpenCLLaunch:
