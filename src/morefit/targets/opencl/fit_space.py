@@ -249,13 +249,16 @@ class FitSpace:
 
     def add_kernels(self, source: FitSource | StepSource) -> None:
         """Have the kernels of some texts, which are built at the same time, with the arguments that are known."""
-        *others, _ = source.texts
-        for text in others:
-            compile_ahead(partial(self.device.programs.build, text))
-        for text, phases in reversed(source.texts.items()):
+        programs = self.device.programs
+        texts = sorted(source.texts, key=len, reverse=True)  # what takes longest begins first
+        missing = [text for text in texts if text not in programs.known]
+        for text in missing if len(missing) > 1 else ():
+            compile_ahead(partial(programs.build, text))
+        for text in texts:
+            phases = source.texts[text]
             show_source(text)
             functions = {phase.name: phase.function for phase in phases}
-            self.kernels |= self.device.programs.kernels(self, text, functions)
+            self.kernels |= programs.kernels(self, text, functions)
         self.set_arguments(source.phases, self.bound)
 
     def bind(self, values: Mapping[str, Any]) -> None:

@@ -48,6 +48,8 @@ class Linker:
 
     def __init__(self, capability: tuple[int, int]) -> None:
         self.capability, self.lock = capability, threading.Lock()
+        # of texts that are turned into PTX, which the driver does piece by piece for all at once: all would be ready late
+        self.turn = threading.Lock()
 
     @cached_property
     def cuda(self) -> Any:
@@ -117,7 +119,8 @@ class Linker:
     def compile(self, cl: Any, context: Any, source: str) -> bytes | None:
         """Return the machine code of a text in OpenCL C; None if the driver refuses the text, or does not do as expected."""
         compile_ahead(self.open)
-        ptx = written_ptx(cl, context, source)
+        with self.turn:
+            ptx = written_ptx(cl, context, source)
         with suppress(LinkError, OSError, AttributeError):  # of a driver without CUDA, or with an older one
             return None if ptx is None else self.machine_code(ptx)
         return None
