@@ -26,6 +26,7 @@ from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.sampling.generate import Sampler, all_values
+from morefit.targets import ahead
 from morefit.targets.base import Events
 from morefit.targets.choose import WORTH_A_GPU, choose_backend
 from morefit.targets.cpu.run import Cpu
@@ -35,7 +36,6 @@ from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import fit_space, staging
 from morefit.targets.opencl import launch as opencl_launch
 from morefit.targets.opencl import programs as opencl_programs
-from morefit.targets.opencl import run as opencl
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.discover import devices
@@ -209,8 +209,8 @@ def test_work_groups_are_powers_of_two(group):
 
 
 def test_text_that_does_not_build_is_shown(device, monkeypatch):
-    monkeypatch.setattr(opencl, "render", lambda *_, **__: "__kernel void prepare() { nonsense; }")
     program = OpenCL().compile(sampling_kernel())
+    program.texts = {"__kernel void sample() { nonsense; }": ("sample",)}
     with pytest.raises(CompileError, match="refused the text") as caught:
         program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
     assert "nonsense" in caught.value.source
@@ -250,8 +250,9 @@ def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path
     real = opencl_programs.Programs.from_source
     monkeypatch.setattr(opencl_programs.Programs, "from_source", lambda *args: built.append(1) or real(*args))
     kernel = sampling_kernel()
-    OpenCL().compile(kernel).build()
-    OpenCL().compile(kernel).build()
+    for _ in range(2):
+        program = OpenCL().compile(kernel)
+        program.kernels(program, ["sample"])
     assert len(built) == 1
     assert len(list(tmp_path.glob("*.o"))) == 1
     opencl_device._devices.clear()
@@ -265,7 +266,8 @@ def test_a_driver_that_keeps_programs_itself_is_not_asked_for_them(
 ):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(opencl_programs, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
-    OpenCL().compile(sampling_kernel()).build()
+    program = OpenCL().compile(sampling_kernel())
+    program.kernels(program, ["sample"])
     assert list(tmp_path.glob("*.o")) == []
 
 
@@ -832,6 +834,18 @@ def test_memory_of_fits_is_given_back_at_once(device):
         assert all(r() is None for r in runners)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("events", "functions"), [(900, {"evaluate"}), (10**6, {"prepare", "sums", "combine"})]
+)
+def test_only_what_is_run_is_built_where_texts_are_cut(device, monkeypatch, nothing_open, events, functions):
+    monkeypatch.setattr(opencl_device.Device, "dialect", replace(OPENCL_GPU, cut_texts=True))
+    program = sums_of("mass", "value", False, OpenCL()).program
+    program.expect(Events.slices([events]))
+    ahead.wait_for_all()
+    built = OpenCL().open().programs.known
+    assert {name for text, names in program.texts.items() if text in built for name in names} == functions
 
 
 def test_functions_of_a_text_are_used_again(device):

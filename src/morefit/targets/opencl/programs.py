@@ -7,10 +7,12 @@ import threading
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from morefit.errors import CompileError
+from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.nvidia import find_linker
 
@@ -52,6 +54,12 @@ class Programs:
                 if len(self.known) > MAX_PROGRAMS:
                     self.known.popitem(last=False)
         return program
+
+    def build_ahead(self, sources: Iterable[str]) -> None:
+        """Begin to build texts that are not there, all at the same time: first what takes longest."""
+        missing = [source for source in sources if source not in self.known]
+        for source in sorted(missing, key=len, reverse=True):
+            compile_ahead(partial(self.build, source))
 
     def kernels(self, owner: object, source: str, functions: Mapping[str, str]) -> dict[str, Any]:
         """Return kernels, by name, of functions of a text for as long as the owner lives; then another one may have them.
