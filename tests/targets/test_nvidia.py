@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import time
 import types
 
 import pytest
 
 from morefit.targets.opencl import nvidia
-from morefit.targets.opencl.nvidia import STOP, Linker, find_linker, without_stop, written_ptx
+from morefit.targets.opencl.nvidia import STOP, Linker, Turns, find_linker, without_stop, written_ptx
 
 KERNEL = ".entry mine(\n\t.param .u64 mine_param_0\n)\n{\n\tret;\n\n}\n"
 STOPPING = (
@@ -96,6 +98,25 @@ def test_other_texts_are_not_taken_for_ptx(text):
 def test_a_text_is_compiled_by_the_linker(cuda):
     assert Linker((9, 0)).compile(driver(), None, "kernel") == b"machine code"
     assert cuda.calls.count("cuLinkDestroy") == cuda.calls.count("cuCtxPopCurrent_v2") == 1
+
+
+def test_the_longest_text_that_waits_is_next():
+    turns, order, first = Turns(), [], threading.Event()
+
+    def work(size):
+        with turns.take(size):
+            order.append(size)
+            first.wait(10)
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in (1, 3, 5, 4, 5)]
+    for k, thread in enumerate(threads):
+        thread.start()
+        while len(order) + len(turns.waiting) <= k:
+            time.sleep(0.001)
+    first.set()
+    for thread in threads:
+        thread.join()
+    assert order == [1, 5, 5, 4, 3]
 
 
 def test_the_context_is_opened_once(cuda):

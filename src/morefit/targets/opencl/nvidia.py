@@ -12,7 +12,8 @@ import os
 import re
 import threading
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -48,8 +49,7 @@ class Linker:
 
     def __init__(self, capability: tuple[int, int]) -> None:
         self.capability, self.lock = capability, threading.Lock()
-        # of texts that are turned into PTX, which the driver does piece by piece for all at once: all would be ready late
-        self.turn = threading.Lock()
+        self.turns = Turns()
 
     @cached_property
     def cuda(self) -> Any:
@@ -119,11 +119,37 @@ class Linker:
     def compile(self, cl: Any, context: Any, source: str) -> bytes | None:
         """Return the machine code of a text in OpenCL C; None if the driver refuses the text, or does not do as expected."""
         compile_ahead(self.open)
-        with self.turn:
+        with self.turns.take(len(source)):
             ptx = written_ptx(cl, context, source)
         with suppress(LinkError, OSError, AttributeError):  # of a driver without CUDA, or with an older one
             return None if ptx is None else self.machine_code(ptx)
         return None
+
+
+class Turns:
+    """Lets texts be turned into PTX one at a time: of those that wait, the longest.
+
+    The driver would work on all at once, a piece of each in turn, and all would be ready late.
+    """
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.waiting: list[int] = []
+        self.taken = False
+
+    @contextmanager
+    def take(self, size: int) -> Iterator[None]:
+        with self.changed:
+            self.waiting.append(size)
+            self.changed.wait_for(lambda: not self.taken and size == max(self.waiting))
+            self.waiting.remove(size)
+            self.taken = True
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.taken = False
+                self.changed.notify_all()
 
 
 def check(name: str, code: int) -> None:
