@@ -33,7 +33,9 @@ from morefit.expr import (
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.garbage import without_collection
-from morefit.integrals import FollowedIntegral, Integral, Made, SampleIntegral, SharedBoxes
+from morefit.integrals.boxes import Made, SharedBoxes
+from morefit.integrals.follow import FollowedIntegral, SampleIntegral
+from morefit.integrals.integral import Integral
 from morefit.kernel import specs
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint

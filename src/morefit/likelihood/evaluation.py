@@ -12,7 +12,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.fit_layout import FAR_FROM_ONE
 from morefit.pipeline import Bound, Columns, Compiled
 from morefit.resources import take_rows

@@ -10,35 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
-from morefit.integrals import SharedBoxes
+from morefit.expr import ZERO, Expr, evaluate, scalar
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
-from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
+from morefit.likelihood.accuracy import check_smooth, is_numerical
 from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
-from morefit.likelihood.event_nodes import (
-    DEGREE,
-    FEWER,
-    WORST,
-    Cells,
-    EventNodes,
-    FollowedNodes,
-    Logs,
-    cells_over,
-    requests_apart,
-    resolved_edges,
-    split_slow,
-    varying,
-)
+from morefit.likelihood.event_nodes import EventNodes, requests_apart
+from morefit.likelihood.slow_terms import SlowTerms
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Pdf
-from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
 
@@ -149,7 +135,7 @@ class EventSums(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            weighted = self.data.weighted or (self.is_slow and self.on_nodes is not None)
+            weighted = self.data.weighted or (self.slow.exist and self.slow.on_nodes is not None)
             plain = self.has_kernels and not (self.constraints or self.kernel_names)
             self.compiled[key] = (
                 compile_plain(self.model, self.parameters, order, weighted, self.settings)
@@ -180,78 +166,17 @@ class EventSums(Term):
             check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
         self.checked |= order > 0
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether the log density has integrals for each event, which may be computed at fewer points."""
-        if not self.has_kernels or not node_sums(self.model):
-            return False
-        able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
-        return able and not opaque_names(self.model)
-
-    @property
-    def slow_name(self) -> str | None:
-        """The name of the only observable, if the log density takes long and depends on nothing else."""
-        names = self.data.names
-        if not self.is_slow or len(names) != 1:
-            return None
-        return names[0] if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} == {*names} else None
-
     @cached_property
-    def on_nodes(self) -> FollowedNodes | None:
-        """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
-        name = self.slow_name
-        return None if name is None else self.nodes_for(varying(self.model.summed), name)
-
-    def cells(self, full: Array) -> Cells | None:
-        """Return cells whose nodes serve any events, if the log density takes long; they hold at rows of parameters."""
-        name = self.slow_name
-        if name is None:
-            return None
-        (o,) = (o for o in self.model.observables if o.name == name)
-        return cells_over(o.low, o.high, self.slow_logs, full)
-
-    def cells_hold(self, cells: Cells, full: Array) -> Flags:
-        """Return at which rows of parameters cells resolve the log density."""
-        return cells.errors(cells.finer.nodes, self.slow_logs, full) <= WORST
-
-    def finer_cells(self, cells: Cells, row: Array, events: int) -> Cells | None:
-        """Return cells with halves of those that do not resolve the log density; None if nodes are not fewer than events."""
-        edges = resolved_edges(cells.edges, self.slow_logs, row[None], events / (FEWER * (DEGREE + 1)))
-        return None if edges is None else Cells.over(edges)
-
-    @property
-    def slow_logs(self) -> Logs:
-        """The log density that takes long, as a function of the only observable."""
-        name = self.slow_name
-        assert name is not None
-        return self.logs_of(varying(self.model.summed), name)
-
-    @cached_property
-    def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:
-        """Terms of the log density that take long and depend on one of several observables, each with nodes in its place.
-
-        Such is the normalisation of a conditional density.
-        """
-        if not self.is_slow or len(self.data.names) == 1:
-            return ()
-        slow, _ = split_slow(self.model.summed)
-        followed = ((term, self.nodes_for(term, name)) for name, term in slow.items())
-        return tuple((term, nodes) for term, nodes in followed if nodes is not None)
-
-    def nodes_for(self, term: Expr, name: str) -> FollowedNodes | None:
-        """Return nodes for a term that depends on one observable; None if the events themselves are as cheap."""
-        start = np.array([[p.start for p in self.all_parameters]])
-        return FollowedNodes.of(name, self.data[name], self.data.weights, self.logs_of(term, name), start)
-
-    def logs_of(self, term: Expr, name: str) -> Logs:
-        """Return the function that computes a term at values of one observable."""
-
-        def logs(points: Array, full: Array) -> Array:
-            compiled = compile_values((term,), self.all_symbols, self.settings)
-            bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
-            return np.asarray(bound(full)[:, 0])
-
-        return logs
+    def slow(self) -> SlowTerms:
+        """The terms of its log density that take long for each event, and the nodes at which they are computed."""
+        return SlowTerms(
+            model=self.model,
+            data=self.data,
+            settings=self.settings,
+            parameters=self.all_parameters,
+            boxes=self.boxes,
+            has_kernels=self.has_kernels,
+        )
 
     def program(
         self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
@@ -263,7 +188,7 @@ class EventSums(Term):
         key = (3 if fisher else order, careful)
         nodes: tuple[EventNodes | None, ...] = (None,)
         if not (careful or fisher):
-            follow = [nodes for _, nodes in self.apart] if self.apart else [self.on_nodes]
+            follow = [nodes for _, nodes in self.slow.apart] if self.slow.apart else [self.slow.on_nodes]
             nodes = tuple(None if one is None else one.at(full) for one in follow)
         if key not in self.bound or not all(map(is_, self.bound[key][0], nodes)):
             self.bound[key] = nodes, self.bind_order(key, order, nodes, fisher)
@@ -277,7 +202,7 @@ class EventSums(Term):
         if careful or fisher:
             self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
             return self.bind_sums(self.compiled[key], None, self.boxes)
-        if not self.apart:
+        if not self.slow.apart:
             return self.bind_sums(self.sums(order), nodes[0], self.boxes)
         known = [one for one in nodes if one is not None]
         if len(known) < len(nodes):
@@ -287,7 +212,7 @@ class EventSums(Term):
     def bind_apart(self, order: int, nodes: Sequence[EventNodes], boxes: SharedBoxes) -> Sums:
         """Bind sums of the terms apart to nodes, and those of all others to events."""
         self.check_derivatives(order)
-        requests = requests_apart(self.request(order), self.apart)
+        requests = requests_apart(self.request(order), self.slow.apart)
         places = (None, *nodes)
         bound = [
             self.bind_sums(self.compile_request(r), n, boxes) for r, n in zip(requests, places, strict=True)
@@ -319,7 +244,7 @@ class EventSums(Term):
     ) -> Evaluation:
         (own,) = data
         request = self.request(order, weighted=own.weights is not None)
-        requests = requests_apart(request, self.apart) if own.apart else [request]
+        requests = requests_apart(request, self.slow.apart) if own.apart else [request]
         rows = self.with_measured(full, own.rows(sets))
         pairs = zip((own, *own.apart), requests, strict=True)
         each = [d.bind(self.compile_request(r), sets)(rows) for d, r in pairs]
@@ -337,10 +262,10 @@ class EventSums(Term):
 
     def evaluate_again(self, full: Array) -> Evaluation:
         boxes, bound = self.boxes.with_more_points(), None
-        if self.apart and all(follow.at(full) is not None for _, follow in self.apart):
-            bound = self.bind_apart(2, [follow.finer() for _, follow in self.apart], boxes)
+        if self.slow.apart and all(follow.at(full) is not None for _, follow in self.slow.apart):
+            bound = self.bind_apart(2, [follow.finer() for _, follow in self.slow.apart], boxes)
         if bound is None:
-            follow = self.on_nodes
+            follow = self.slow.on_nodes
             nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
             bound = self.bind_sums(self.sums(2), nodes, boxes)
         return unpack(bound(self.with_measured(full)), len(self.parameters), 2)

@@ -83,7 +83,7 @@ def minimise_likelihood(
         expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
-                (part.sums if part.data.in_memory and not (part.is_slow and part.apart) else part.program)(2)
+                (part.sums if part.data.in_memory and not part.slow.apart else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
