@@ -215,7 +215,7 @@ def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any = 
     if len(found) < len(columns) or any(not np.array_equal(own.sizes, found[0].sizes) for own in found):
         return None
     ranges = zip(observables, found, strict=False)
-    if not (plain.checked or all(own.examine(o.low, o.high)[0].all() for o, own in ranges)):
+    if not (plain.checked or all(own.are_inside(o.low, o.high).all() for o, own in ranges)):
         return None
     names = tuple(o.name for o in observables)
     return StoredPart(names, tuple(found[: len(names)]), found[-1] if weighted.any() else None, weighted)
@@ -244,7 +244,7 @@ def checked_parts(template: Term, parts: Sequence[StoredPart]) -> ManyDatasets |
         if part.weights is None:
             least += [part.dataset(int(k)) for k in np.flatnonzero(part.sizes)[:1]]
             continue
-        finite, totals, magnitudes = part.weights.examine(-MAX_DOUBLE, MAX_DOUBLE)
+        finite, (totals, magnitudes) = part.weights.are_inside(-MAX_DOUBLE, MAX_DOUBLE), part.weights.sums()
         full = part.sizes > 0
         positive = (totals > ROUNDING * magnitudes) & np.isfinite(magnitudes)
         if not (finite & (positive | ~(part.weighted & full))).all():

@@ -7,13 +7,14 @@ from functools import cache
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.kernel.program import Kind, Stage, integers_at, vector_at
+from morefit.kernel.program import integers_at, vector_at
 from morefit.kernel.rows_layout import RowsTable
 from morefit.kernel.rows_program import draw_rows
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Code, signed
 from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_driver import TAKE
+from morefit.targets.cpu.fit_stages import take_toy
 from morefit.targets.cpu.random import round_keys, two_uniforms
 from morefit.targets.cpu.threads import WORKERS
 from morefit.targets.cpu.writer import Vector, Writer
@@ -25,8 +26,6 @@ OUT, OUT_STEP, REPORT = (ARGUMENTS.index(name) for name in ("out", "out_step", "
 # the words of many toys that follow those of one
 COUNTER, TOYS = len(ARGUMENTS), len(ARGUMENTS) + 1
 WORTH_THREADS = 20_000  # rows of all toys: with fewer, to meet other threads costs more than it brings
-
-take_toy = Stage("take_toy", Kind.INT)
 
 
 def draw_toy(args: Integers, toy: int, out: int) -> None:
@@ -76,11 +75,9 @@ def uniform_text() -> str:
 
 def rows_text() -> str:
     """Write the program."""
-    from morefit.kernel.read_program import read_program  # which code on disk does not need
-    from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
+    from morefit.targets.cpu.program import drivers_text  # which code on disk does not need
 
-    lines = program_text(read_program(draw_block, {}), read_program(draw_many, {}))
-    return "\n".join([*DECLARATIONS, *mathematics(lines), TAKE, uniform_text(), *lines])
+    return drivers_text(draw_block, draw_many, provided=[TAKE, uniform_text()])
 
 
 @cache
