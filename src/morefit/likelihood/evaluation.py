@@ -128,7 +128,7 @@ class PartData:
         return None if self.measured is None else self.measured[sets]
 
 
-def least_mean_weight(datasets: Iterable[Dataset], *, alone: bool = True) -> float:
+def least_mean_weight(datasets: Iterable[Dataset], *, alone: bool) -> float:
     """Return the least mean weight of some datasets, one without weights: as weights scale, so do rises of an nll.
 
     It is above one only where that is by orders of magnitude, and there is nothing else in the nll (``alone``).

@@ -47,7 +47,7 @@ class ManyDatasets:
         return tuple(part.dataset(number) for part in self.parts)
 
 
-def read_many(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets:
+def read_many(template: Term, each: Sequence[Any] | Array, weights: Any) -> ManyDatasets:
     """Read and check datasets, with weights of theirs, of a column, or one array for each; an error is that of the first that is wrong."""
     check_weights(template, weights, len(each))
     return read_plain(template, each, weights) or read_each(template, each, weights)
@@ -119,7 +119,7 @@ def is_alone(template: Term) -> bool:
     return not any(part.constraints for part in template.parts)
 
 
-def read_table(template: Term, table: Any, sizes: Any, weights: Any = None) -> ManyDatasets:
+def read_table(template: Term, table: Any, sizes: Any, weights: Any) -> ManyDatasets:
     """Read a table that has the events of all datasets, one after the other, and check them."""
     check_events("sizes cut the events", template)
     check_weights(template, weights if weights is None or isinstance(weights, str) else [weights], 1)
@@ -170,7 +170,7 @@ def numbers_of_events(sizes: Any, events: int) -> Integers:
 # ------------------------------------------------------------------------------------ plain arrays
 
 
-def read_plain(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets | None:
+def read_plain(template: Term, each: Sequence[Any] | Array, weights: Any) -> ManyDatasets | None:
     """Read datasets that are plain arrays, in compiled code; None for others, and where something is or may be wrong."""
     if not all(map(takes_plain, template.parts)):
         return None
@@ -196,7 +196,7 @@ def takes_plain(part: Likelihood) -> bool:
     return own and part.weight is None and not part.model.region() and not counted_in(part.model)
 
 
-def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any = None) -> StoredPart | None:
+def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any) -> StoredPart | None:
     """Return the events of sources that are plain arrays, if they are in range, with weights that are plain arrays as well."""
     observables = part.model.observables
     if isinstance(sources, np.ndarray):
