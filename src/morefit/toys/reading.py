@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.data.columns import MAX_DOUBLE
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.plain import PlainColumns, plain_columns
 from morefit.dataclass import dataclass
@@ -21,7 +21,6 @@ from morefit.targets.cpu.pieces import Pieces
 from morefit.toys.stored import StoredPart, completed
 from morefit.validate import whole_number
 
-MAX_DOUBLE = sys.float_info.max
 ROUNDING = 1e-9  # of sums of weights, relative to those of their magnitudes
 
 
@@ -211,14 +210,14 @@ def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any) -
     weighted = np.array([own is not None for own in plain.weights] or [False] * len(sources))
     if weighted.any() and columns[0] is not None:
         columns.append(Pieces.of(completed(plain.weights, columns[0].sizes)))
-    found = [own for own in columns if own is not None]
-    if len(found) < len(columns) or any(not np.array_equal(own.sizes, found[0].sizes) for own in found):
+    pieces = [own for own in columns if own is not None]
+    if len(pieces) < len(columns) or any(not np.array_equal(own.sizes, pieces[0].sizes) for own in pieces):
         return None
-    ranges = zip(observables, found, strict=False)
+    ranges = zip(observables, pieces, strict=False)
     if not (plain.checked or all(own.are_inside(o.low, o.high).all() for o, own in ranges)):
         return None
     names = tuple(o.name for o in observables)
-    return StoredPart(names, tuple(found[: len(names)]), found[-1] if weighted.any() else None, weighted)
+    return StoredPart(names, tuple(pieces[: len(names)]), pieces[-1] if weighted.any() else None, weighted)
 
 
 def columns_of_table(table: Array, observables: int) -> list[Pieces | None]:
