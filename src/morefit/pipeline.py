@@ -1,7 +1,8 @@
 """THE CORRIDOR between statistics and compiler, read this first: expressions in, a function of parameters and data out.
 
 A kernel goes through the passes of ``PASSES``, in that order, each under the name used everywhere else. What differs
-between sums, values, events to draw and integrals is in their ``Spec`` (``kernel/specs.py``).
+between sums, values, events to draw and integrals is in their ``Spec`` (``kernel/specs.py``). What comes out is in this file
+as well: integrals that a kernel needs, and columns computed once per dataset, are kernels that go through the same passes.
 """
 
 from __future__ import annotations

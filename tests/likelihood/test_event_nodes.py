@@ -37,7 +37,7 @@ def test_sums_over_nodes_are_those_over_events(backend, weighted):
     weights = np.random.default_rng(2).uniform(-0.5, 2.0, EVENTS) if weighted else None
     nll = mf.Likelihood(smeared(), events(), weights=weights, backend=there(backend))
     full = np.array([[5.3, 0.1], [5.35, 0.12]])
-    nodes = nll.slow.on_nodes.at(full)
+    nodes = nll.on_nodes.at(full)
     assert len(nodes.points) < EVENTS / 2
     exact, ours = by_events(nll, full), nll.program(2, full=full)(full)
     sizes = EVENTS * np.array([1, 10, 10, 100, 100, 100, 1])  # of sums, by the widths of peaks
@@ -46,9 +46,9 @@ def test_sums_over_nodes_are_those_over_events(backend, weighted):
 
 def test_nodes_are_made_anew_where_a_peak_becomes_narrow():
     nll = mf.Likelihood(smeared(), np.tile(events(), 4))
-    before = nll.slow.on_nodes.at(None)
+    before = nll.on_nodes.at(None)
     narrow = np.array([[5.35, 0.01]])
-    after = nll.slow.on_nodes.at(narrow)
+    after = nll.on_nodes.at(narrow)
     assert len(after.points) > len(before.points)
     np.testing.assert_allclose(nll.program(0, full=narrow)(narrow), by_events(nll, narrow, 0), rtol=PROMISE)
 
@@ -71,19 +71,19 @@ def test_a_narrow_peak_of_few_events_is_not_missed():
 def test_events_without_density_are_named_as_ever():
     model = mf.Convolution(mf.Uniform(M), mf.Uniform(D), truth=(5.0, 5.2))
     nll = mf.Likelihood(model, np.append(np.random.default_rng(1).uniform(4.5, 6.0, EVENTS), 6.4))
-    assert nll.slow.on_nodes is None
+    assert nll.on_nodes is None
     assert nll.value([]) == np.inf
     assert len(nll.bad_events([])) == 1
 
 
 def test_few_events_and_several_observables_are_summed_one_by_one():
-    assert mf.Likelihood(smeared(), events()[:100]).slow.on_nodes is None
-    assert mf.Likelihood(smeared(), np.full(EVENTS, 5.3)).slow.on_nodes is None
+    assert mf.Likelihood(smeared(), events()[:100]).on_nodes is None
+    assert mf.Likelihood(smeared(), np.full(EVENTS, 5.3)).on_nodes is None
     both = mf.Density(np.exp(-M * T / 50), [M, T])
     data = {"m": events(), "t": np.random.default_rng(1).uniform(0, 5, EVENTS)}
-    assert mf.Likelihood(both, data).slow.apart == ()
-    assert mf.Likelihood(mf.Gaussian(M, MU, WIDTH), events()).slow.on_nodes is None
-    assert mf.Likelihood(smeared(), events(), precision="single").slow.on_nodes is None
+    assert mf.Likelihood(both, data).apart == ()
+    assert mf.Likelihood(mf.Gaussian(M, MU, WIDTH), events()).on_nodes is None
+    assert mf.Likelihood(smeared(), events(), precision="single").on_nodes is None
 
 
 Y = mf.Observable("y", 0.01, 0.2)
@@ -103,8 +103,8 @@ def conditional(weights=None):
 def test_integrals_of_one_observable_of_several_are_summed_over_its_nodes(weighted):
     nll = conditional(np.random.default_rng(2).uniform(0.5, 2.0, EVENTS) if weighted else None)
     full = np.array([[p.start for p in nll.all_parameters], [1.0, 2.0]])
-    (_, follow), *others = nll.slow.apart
-    assert not others and nll.slow.on_nodes is None and follow.name == "y"
+    (_, follow), *others = nll.apart
+    assert not others and nll.on_nodes is None and follow.name == "y"
     exact = by_events(nll, nll.with_measured(full))
     ours = nll.program(2, full=full)(nll.with_measured(full))
     np.testing.assert_allclose(ours, exact, rtol=PROMISE, atol=PROMISE * EVENTS)

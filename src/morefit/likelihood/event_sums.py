@@ -15,16 +15,18 @@ from morefit.data.dataset import Dataset
 from morefit.expr import ZERO, Expr, evaluate, scalar
 from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
+from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
 from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood.accuracy import check_smooth, is_numerical
+from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
-from morefit.likelihood.event_nodes import EventNodes, requests_apart
+from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_apart
 from morefit.likelihood.slow_terms import SlowTerms
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Pdf
+from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
 
@@ -135,7 +137,7 @@ class EventSums(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            weighted = self.data.weighted or (self.slow.exist and self.slow.on_nodes is not None)
+            weighted = self.data.weighted or self.on_nodes is not None
             plain = self.has_kernels and not (self.constraints or self.kernel_names)
             self.compiled[key] = (
                 compile_plain(self.model, self.parameters, order, weighted, self.settings)
@@ -167,16 +169,30 @@ class EventSums(Term):
         self.checked |= order > 0
 
     @cached_property
-    def slow(self) -> SlowTerms:
-        """The terms of its log density that take long for each event, and the nodes at which they are computed."""
+    def slow(self) -> SlowTerms | None:
+        """The terms of its log density that have integrals for each event, which may be computed at fewer points."""
+        if not self.has_kernels or not node_sums(self.model):
+            return None
+        able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
+        if not able or opaque_names(self.model):
+            return None
         return SlowTerms(
             model=self.model,
             data=self.data,
             settings=self.settings,
             parameters=self.all_parameters,
             boxes=self.boxes,
-            has_kernels=self.has_kernels,
         )
+
+    @property
+    def on_nodes(self) -> FollowedNodes | None:
+        """The nodes in the place of the events of the only observable, if its log density takes long."""
+        return None if self.slow is None else self.slow.on_nodes
+
+    @property
+    def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:
+        """Terms that take long and depend on one of several observables, each with nodes in its place."""
+        return () if self.slow is None else self.slow.apart
 
     def program(
         self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None
@@ -188,7 +204,7 @@ class EventSums(Term):
         key = (3 if fisher else order, careful)
         nodes: tuple[EventNodes | None, ...] = (None,)
         if not (careful or fisher):
-            follow = [nodes for _, nodes in self.slow.apart] if self.slow.apart else [self.slow.on_nodes]
+            follow = [nodes for _, nodes in self.apart] if self.apart else [self.on_nodes]
             nodes = tuple(None if one is None else one.at(full) for one in follow)
         if key not in self.bound or not all(map(is_, self.bound[key][0], nodes)):
             self.bound[key] = nodes, self.bind_order(key, order, nodes, fisher)
@@ -202,7 +218,7 @@ class EventSums(Term):
         if careful or fisher:
             self.compiled[key] = self.compile_request(self.request(order, careful=careful, fisher=fisher))
             return self.bind_sums(self.compiled[key], None, self.boxes)
-        if not self.slow.apart:
+        if not self.apart:
             return self.bind_sums(self.sums(order), nodes[0], self.boxes)
         known = [one for one in nodes if one is not None]
         if len(known) < len(nodes):
@@ -212,7 +228,7 @@ class EventSums(Term):
     def bind_apart(self, order: int, nodes: Sequence[EventNodes], boxes: SharedBoxes) -> Sums:
         """Bind sums of the terms apart to nodes, and those of all others to events."""
         self.check_derivatives(order)
-        requests = requests_apart(self.request(order), self.slow.apart)
+        requests = requests_apart(self.request(order), self.apart)
         places = (None, *nodes)
         bound = [
             self.bind_sums(self.compile_request(r), n, boxes) for r, n in zip(requests, places, strict=True)
@@ -244,7 +260,7 @@ class EventSums(Term):
     ) -> Evaluation:
         (own,) = data
         request = self.request(order, weighted=own.weights is not None)
-        requests = requests_apart(request, self.slow.apart) if own.apart else [request]
+        requests = requests_apart(request, self.apart) if own.apart else [request]
         rows = self.with_measured(full, own.rows(sets))
         pairs = zip((own, *own.apart), requests, strict=True)
         each = [d.bind(self.compile_request(r), sets)(rows) for d, r in pairs]
@@ -262,10 +278,10 @@ class EventSums(Term):
 
     def evaluate_again(self, full: Array) -> Evaluation:
         boxes, bound = self.boxes.with_more_points(), None
-        if self.slow.apart and all(follow.at(full) is not None for _, follow in self.slow.apart):
-            bound = self.bind_apart(2, [follow.finer() for _, follow in self.slow.apart], boxes)
+        if self.apart and all(follow.at(full) is not None for _, follow in self.apart):
+            bound = self.bind_apart(2, [follow.finer() for _, follow in self.apart], boxes)
         if bound is None:
-            follow = self.slow.on_nodes
+            follow = self.on_nodes
             nodes = follow.finer() if follow is not None and follow.at(full) is not None else None
             bound = self.bind_sums(self.sums(2), nodes, boxes)
         return unpack(bound(self.with_measured(full)), len(self.parameters), 2)

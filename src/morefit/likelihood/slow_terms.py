@@ -11,8 +11,6 @@ from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, leaves
 from morefit.integrals.boxes import SharedBoxes
-from morefit.kernel.ir import Precision
-from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.evaluation import PartData
 from morefit.likelihood.event_nodes import (
     DEGREE,
@@ -28,35 +26,25 @@ from morefit.likelihood.event_nodes import (
 )
 from morefit.likelihood.parameters import symbols_of
 from morefit.model import Parameter, Pdf
-from morefit.model.opaque import opaque_names
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets.base import Events
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SlowTerms:
-    """The terms of the log density of one likelihood that have integrals for each event, if there are any."""
+    """The terms of the log density of one likelihood that have integrals for each event."""
 
     model: Pdf
     data: Dataset
     settings: Settings
     parameters: tuple[Parameter, ...]  # all of the likelihood
     boxes: SharedBoxes  # of its numerical integrals
-    has_kernels: bool  # whether compiled ones sum over its events
-
-    @property
-    def exist(self) -> bool:
-        """Whether the log density has integrals for each event, which may be computed at fewer points."""
-        if not self.has_kernels or not node_sums(self.model):
-            return False
-        able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
-        return able and not opaque_names(self.model)
 
     @property
     def name(self) -> str | None:
-        """The name of the only observable, if the log density takes long and depends on nothing else."""
+        """The name of the only observable, if the log density depends on nothing else."""
         names = self.data.names
-        if not self.exist or len(names) != 1:
+        if len(names) != 1:
             return None
         return names[0] if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} == {*names} else None
 
@@ -96,7 +84,7 @@ class SlowTerms:
 
         Such is the normalisation of a conditional density.
         """
-        if not self.exist or len(self.data.names) == 1:
+        if len(self.data.names) == 1:
             return ()
         slow, _ = split_slow(self.model.summed)
         followed = ((term, self.nodes_for(term, name)) for name, term in slow.items())
@@ -117,7 +105,8 @@ class SlowTerms:
 
         return logs
 
-    def data_of(self, follow: FollowedNodes) -> PartData:
-        """Return nodes in the place of events as the data of many sets."""
-        nodes = follow.finer()
-        return PartData(nodes.columns, Events.all_sets(len(nodes.points)), nodes.weights, boxes=self.boxes)
+
+def data_of_nodes(follow: FollowedNodes, boxes: SharedBoxes) -> PartData:
+    """Return nodes in the place of events as the data of many sets."""
+    nodes = follow.finer()
+    return PartData(nodes.columns, Events.all_sets(len(nodes.points)), nodes.weights, boxes=boxes)

@@ -28,6 +28,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.signs import negative_place, negative_rows
+from morefit.likelihood.slow_terms import data_of_nodes
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
@@ -161,9 +162,9 @@ class Likelihood(EventSums):
 
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them; nodes are enough for values far from the minimum."""
-        if self.slow.on_nodes is not None:
-            return (self.slow.data_of(self.slow.on_nodes),)
-        apart = tuple(self.slow.data_of(follow) for _, follow in self.slow.apart)
+        if self.on_nodes is not None:
+            return (data_of_nodes(self.on_nodes, self.boxes),)
+        apart = tuple(data_of_nodes(follow, self.boxes) for _, follow in self.apart)
         events = Events.all_sets(self.events)
         return (PartData(self.columns, events, self.data.weights, boxes=self.boxes, apart=apart),)
 

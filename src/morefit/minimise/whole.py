@@ -69,7 +69,7 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     if likelihood.elimination(problem.floating, problem.floating_limits) is not None:
         return None
     # nodes in the place of events, from step to step
-    if any(part.slow.on_nodes or part.slow.apart for part in parts):
+    if any(part.on_nodes or part.apart for part in parts):
         return None
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):

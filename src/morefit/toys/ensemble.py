@@ -283,7 +283,7 @@ class Ensemble:
     def grid(self, part: Likelihood) -> Cells | None:
         """Return the cells of a part at start and truth, if its log density takes long."""
         rows = np.array([self.values_of(part, {}), self.values_of(part, self.truth)])
-        return part.slow.cells(rows) if part.slow.exist else None
+        return None if part.slow is None else part.slow.cells(rows)
 
     @cached_property
     def at_nodes(self) -> Ensemble:
