@@ -15,8 +15,8 @@ from morefit.expr import Expr, Op, price, toposort
 from morefit.expr.show import to_dot, to_text
 from morefit.kernel.ir import Kernel
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.choose import likelihood_of
 from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.problem import as_likelihood
 from morefit.model import Pdf
 from morefit.pipeline import Compiled

@@ -236,7 +236,7 @@ class Term(ABC):
 
     def moving(self, moved: Moved, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move some points of the density of any part, such as its kinks."""
-        return frozenset[str]().union(*(part.own_moving(moved, floating) for part in self.parts))
+        return frozenset[str]().union(*[part.own_moving(moved, floating) for part in self.parts])
 
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""

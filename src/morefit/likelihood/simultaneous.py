@@ -14,12 +14,11 @@ from morefit.data.sources import is_histogram
 from morefit.data.weights import observables_of, weight_formula
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import OwnSymbol, Quantity, scalar
-from morefit.likelihood.choose import likelihood_of
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood, share_kernels
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.sums import terms_of, with_constrained
-from morefit.likelihood.unbinned import Likelihood
+from morefit.likelihood.unbinned import Likelihood, likelihood_of
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.compose.choice import Choice, Decision, by_name, choices_in, decide, decisions
 from morefit.model.compose.restricted import in_ranges

@@ -10,8 +10,10 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, dataset_of
+from morefit.data.sources import is_histogram
 from morefit.data.weights import Weights, weight_formula
 from morefit.digests import sha256
+from morefit.errors import DataError
 from morefit.expr import Expr
 from morefit.kernel.ir import Precision
 from morefit.kernel.record import fingerprint
@@ -340,6 +342,31 @@ class Likelihood(EventSums):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.set_up(**state)
+
+
+def likelihood_of(
+    model: Any,
+    data: Any,
+    *,
+    weights: Any = None,
+    constraints: Any = (),
+    ranges: Any = None,
+    backend: str | Backend = "auto",
+    **of_events: Any,
+) -> Likelihood:
+    """Return the likelihood of the bins of a histogram, or of events, which have more options; of categories, their sum."""
+    if not isinstance(model, Pdf) or isinstance(data, Dataset) or not is_histogram(data):
+        return Likelihood(
+            model, data, weights=weights, constraints=constraints, ranges=ranges, backend=backend, **of_events
+        )
+    if weights is not None or ranges is not None:
+        raise DataError(
+            "dataset: a histogram has its variances and its bins; give no weights and no ranges, but the bins of a range, such as"
+            " (counts[:20], edges[:21]), or one likelihood for each: mf.BinnedLikelihood(model, a) + mf.BinnedLikelihood(model, b)"
+        )
+    from morefit.likelihood.binned import BinnedLikelihood  # seldom needed
+
+    return BinnedLikelihood(model, data, constraints=constraints, backend=backend)
 
 
 def events_of(model: Pdf, data: Any, weights: Weights = None) -> Dataset:

@@ -18,10 +18,10 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, FitError, OptionError
 from morefit.expr import Expr
 from morefit.likelihood import Evaluation, Likelihood, Term
-from morefit.likelihood.choose import likelihood_of
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.evaluation import check_whole_numbers
 from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges, check_limits, check_number

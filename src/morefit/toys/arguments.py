@@ -14,9 +14,9 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError, OptionError
 from morefit.expr import Quantity
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.choose import likelihood_of
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.simultaneous import Simultaneous
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.problem import check_no_ranges
 from morefit.model import Pdf
 from morefit.model.observable import Ranges

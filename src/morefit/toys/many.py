@@ -20,8 +20,8 @@ from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.accuracy import is_simulated
-from morefit.likelihood.choose import likelihood_of
 from morefit.likelihood.sums import check_constrained
+from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.batch import Fits
 from morefit.minimise.check import invert
 from morefit.minimise.covariance import simulation_covariance
