@@ -1,7 +1,8 @@
 """THE CORRIDOR between statistics and compiler, read this first: expressions in, a function of parameters and data out.
 
 A kernel goes through the passes of ``PASSES``, in that order, each under the name used everywhere else. What differs
-between sums, values, events to draw and integrals is in their ``Spec`` (``kernel/specs.py``).
+between sums, values, events to draw and integrals is in their ``Spec`` (``kernel/specs.py``). What comes out is in this file
+as well: integrals that a kernel needs, and columns computed once per dataset, are kernels that go through the same passes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from morefit.expr import (
 from morefit.expr.opaque import opaque_in
 from morefit.expr.quadrature import NodeDomain, Nodes
 from morefit.garbage import without_collection
-from morefit.integrals import FollowedIntegral, Integral, Made, SampleIntegral, SharedBoxes
+from morefit.integrals.boxes import Made, SharedBoxes
+from morefit.integrals.follow import FollowedIntegral, SampleIntegral
+from morefit.integrals.integral import Integral
 from morefit.kernel import specs
 from morefit.kernel.ir import Kernel, Precision
 from morefit.kernel.record import IntegralRecord, Parts, Record, Unrecorded, fingerprint

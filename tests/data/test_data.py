@@ -595,9 +595,9 @@ def test_one_dataset_is_concatenated_with_nothing():
 def test_a_dataset_is_checked_once_for_its_observables():
     x, y = Observable("x", 0.0, 10.0), Observable("y", 0.0, 1.0)
     data = Dataset({"y": np.linspace(0.1, 0.9, 5), "x": np.linspace(1.0, 9.0, 5)}, weights=np.full(5, 2.0))
-    both, one = dataset_of(data, (y, x)), dataset_of(data, (x,))
+    both, one = dataset_of(data, (y, x), None), dataset_of(data, (x,), None)
     assert both is data
     assert (one.names, one.sum_of_weights) == (("x",), 10.0)
     with pytest.raises(DataError, match="observable 'x': 1 of 5 events lie outside"):
-        dataset_of(data, (y, Observable("x", 2.0, 10.0)))
-    assert dataset_of(data, (y, x)) is data
+        dataset_of(data, (y, Observable("x", 2.0, 10.0)), None)
+    assert dataset_of(data, (y, x), None) is data

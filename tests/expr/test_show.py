@@ -25,6 +25,7 @@ from morefit.expr import (
 )
 from morefit.expr.quadrature import Axis, Domain
 from morefit.expr.show import COLOURS
+from morefit.expr.show.dot import dot_text
 from strategies import expressions, points
 
 a, b, c, m = scalar("a"), scalar("b"), scalar("c"), column("m")
@@ -193,13 +194,9 @@ def test_an_integral_depends_on_parameters_only():
     assert fill(to_dot(integral), "integral over m") == COLOURS["parameters"]
 
 
-def test_dependence_can_be_given():
-    assert fill(to_dot(np.exp(a), depends={np.exp(a): "event"}), "exp") == COLOURS["event"]
-
-
 def test_shared_nodes_are_drawn_once():
     assert to_dot(np.exp(a) * np.sin(np.exp(a)), np.exp(a)).count('label="exp"') == 1
 
 
 def test_a_graph_carries_its_title():
-    assert r'label="the \"mass\" model"' in to_dot(a, title='the "mass" model')
+    assert r'label="the \"mass\" model"' in dot_text([], 'the "mass" model')

@@ -8,7 +8,9 @@ from scipy.special import erf
 import morefit as mf
 from morefit.expr import Op, column, domain_of, evaluate, integral_of, leaves, scalar, toposort
 from morefit.expr.quadrature import Axis, Boxes, Domain
-from morefit.integrals import SMALL_BOX, FollowedIntegral, Integral, SharedBoxes
+from morefit.integrals.boxes import SMALL_BOX, SharedBoxes
+from morefit.integrals.follow import FollowedIntegral
+from morefit.integrals.integral import Integral
 from morefit.kernel.resolved import is_unresolved
 from tolerances import INTEGRAL_PROMISE
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import morefit as mf
 from morefit.arrays import Array
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.ir import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.targets.base import Backend, Events

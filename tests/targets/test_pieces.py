@@ -30,8 +30,9 @@ def test_ranges_and_sums_are_those_of_each_array(arrays, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 64)  # some arrays have several
     monkeypatch.setattr(module, "WORTH_THREADS", 1)
     arrays[4][99], arrays[5][3], arrays[6][0] = np.nan, 2.5, -np.inf
-    inside, totals, magnitudes = Pieces.of(arrays).examine(-1.0, 2.0)
-    assert inside.tolist() == [True, True, True, True, False, False, False]
+    pieces = Pieces.of(arrays)
+    totals, magnitudes = pieces.sums()
+    assert pieces.are_inside(-1.0, 2.0).tolist() == [True, True, True, True, False, False, False]
     np.testing.assert_allclose(totals, [a.sum() for a in arrays], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(magnitudes, [np.abs(a).sum() for a in arrays], rtol=1e-12)
 

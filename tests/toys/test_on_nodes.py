@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.likelihood.event_sums import EventSums
+from morefit.likelihood.slow_terms import SlowTerms
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.on_nodes import have_fewer_nodes
 
@@ -79,12 +79,12 @@ def test_cells_that_are_too_wide_are_not_used(nodes, monkeypatch, fitted, at_eve
     """Fits that end where cells do not resolve the density have cells of their own; without such, they are those of events."""
     shared = fitted_cells()
     monkeypatch.setattr(
-        EventSums,
+        SlowTerms,
         "cells_hold",
         lambda self, cells, full: (np.arange(len(full)) != 1) | (len(cells.edges) != len(shared.edges)),
     )
     monkeypatch.setattr(
-        EventSums,
+        SlowTerms,
         "finer_cells",
         lambda self, cells, row, events: cells.finer if nodes == "few" else None,
     )
@@ -98,23 +98,23 @@ def test_cells_that_are_too_wide_are_not_used(nodes, monkeypatch, fitted, at_eve
 
 def fitted_cells() -> Any:
     likelihood = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)}))
-    return likelihood.cells(np.array([[p.start for p in likelihood.all_parameters]]))
+    return likelihood.slow.cells(np.array([[p.start for p in likelihood.all_parameters]]))
 
 
 def test_cells_are_halved_where_a_fit_needs_it():
     likelihood, cells = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)})), fitted_cells()
     narrow = np.array([{"mu": 8.0, "w": 0.8, "s": 0.5}[p.name] for p in likelihood.all_parameters])
-    finer = likelihood.finer_cells(cells, narrow, EVENTS)
-    assert likelihood.cells_hold(finer, narrow[None]).all()
+    finer = likelihood.slow.finer_cells(cells, narrow, EVENTS)
+    assert likelihood.slow.cells_hold(finer, narrow[None]).all()
     assert len(cells.nodes) < len(finer.nodes) < len(cells.finer.finer.nodes)
-    assert likelihood.finer_cells(cells, narrow, len(cells.nodes)) is None
+    assert likelihood.slow.finer_cells(cells, narrow, len(cells.nodes)) is None
 
 
 def test_cells_hold_where_they_were_made_and_not_far_away():
     likelihood = mf.Likelihood(smeared, mf.Dataset({"x": np.empty(0)}))
     start, cells = np.array([[p.start for p in likelihood.all_parameters]]), fitted_cells()
     narrow = np.array([[{"mu": 8.0, "w": 0.3, "s": 0.3}[p.name] for p in likelihood.all_parameters]])
-    assert likelihood.cells_hold(cells, np.concatenate([start, narrow])).tolist() == [True, False]
+    assert likelihood.slow.cells_hold(cells, np.concatenate([start, narrow])).tolist() == [True, False]
 
 
 def test_other_ways_to_fit_them(at_events):

@@ -123,7 +123,7 @@ def listed(observables: Ranged | Iterable[Ranged]) -> list[Ranged]:
 
 
 def read_source(
-    source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool = True
+    source: object, ranges: Sequence[Ranged] | None, weights: ArrayLike | str | None, *, copies: bool
 ) -> Draft:
     """Read columns and weights, with a list of all problems."""
     named = weights if isinstance(weights, str) else None

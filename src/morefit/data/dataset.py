@@ -424,7 +424,7 @@ def are_inside(columns: Mapping[str, Array], observables: Iterable[Ranged]) -> b
     return all(all_between(columns[o.name], o.low, o.high) for o in observables)
 
 
-def dataset_of(source: object, observables: tuple[Ranged, ...], weights: Weights = None) -> Dataset:
+def dataset_of(source: object, observables: tuple[Ranged, ...], weights: Weights) -> Dataset:
     """Return a dataset of observables, of any source."""
     if isinstance(source, Dataset):
         return source._for_observables(observables, weights)

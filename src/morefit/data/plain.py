@@ -27,7 +27,7 @@ class PlainColumns:
 
 
 def plain_columns(
-    sources: Sequence[Any], observables: tuple[Observable, ...], weights: str | Sequence[Any] | None = None
+    sources: Sequence[Any], observables: tuple[Observable, ...], weights: str | Sequence[Any] | None
 ) -> PlainColumns | None:
     """Return the columns of sources that are all mappings, DataFrames, datasets or arrays of one observable; None for any others.
 

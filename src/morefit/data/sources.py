@@ -86,9 +86,7 @@ class RootHistogram(Protocol):
     def GetBinContent(self, number: int, /) -> float: ...
 
 
-def raw_columns(
-    source: object, ranges: Sequence[Ranged] | None, weights: str | None = None
-) -> dict[Any, object]:
+def raw_columns(source: object, ranges: Sequence[Ranged] | None, weights: str | None) -> dict[Any, object]:
     """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
     wanted = None if ranges is None else [*(o.name for o in ranges), *([weights] if weights else [])]
     plain = isinstance(source, (dict, Mapping, np.ndarray))  # protocols take longer to check

@@ -211,9 +211,11 @@ class Alive(ref[Expr]):
 alive: dict[tuple[object, ...], Alive] = {}
 
 
-def forget(reference: Alive, alive: dict[tuple[object, ...], Alive] = alive) -> None:
-    """Remove a node that is gone, unless another thread has made it again."""
-    remove_dead(alive, reference.key)
+def forget(
+    reference: Alive, alive: dict[tuple[object, ...], Alive] = alive, remove: Any = remove_dead
+) -> None:
+    """Remove a node that is gone, unless another thread has made it again; at the end of a process no global is left."""
+    remove(alive, reference.key)
 
 
 def make(op: Operation, args: tuple[Expr, ...] = (), value: Value = 0.0) -> Expr:

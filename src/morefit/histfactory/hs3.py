@@ -10,11 +10,11 @@ import numpy as np
 
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
+from morefit.histfactory.parameters import LOWEST
 from morefit.histfactory.workspace import entry, listed, numbers, text
 from morefit.text.suggest import suggest
 from morefit.validate import as_number
 
-LOWEST = 1e-10  # of parameters that multiply bins, as in pyhf
 NAMED_MEASUREMENT = "nom_{}"  # what RooFit calls the measurement that constrains the parameter of a bin
 
 

@@ -99,7 +99,7 @@ class ExpectedEvents(Likelihood):
 def takes_long(part: Likelihood) -> bool:
     """Return whether a likelihood of events of one observable has an integral for each of them, which bins would double."""
     table = isinstance(part, TableLikelihood)
-    return not table and len(part.model.drawn) == 1 and not counted_in(part.model) and part.is_slow
+    return not table and len(part.model.drawn) == 1 and not counted_in(part.model) and part.slow is not None
 
 
 def expected_events_of(part: Likelihood, values: Mapping[str, float]) -> ExpectedEvents | None:

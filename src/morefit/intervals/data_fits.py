@@ -1,24 +1,75 @@
-"""The data of a test, fitted with a parameter fixed at each tested value, and which parameters have no effect there."""
+"""The data of a test: their best fit, fits with a parameter fixed at each tested value, and which parameters have no effect there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.dataset import Dataset
-from morefit.errors import FitError
-from morefit.likelihood import Term
-from morefit.minimise import FitResult
-from morefit.minimise.conditional import LOWER, Conditional, batch_of
-from morefit.model import Observable
+from morefit.errors import DataError, FitError
+from morefit.likelihood import Simultaneous, Term
+from morefit.likelihood.wider import remade
+from morefit.minimise import FitResult, fit
+from morefit.minimise.conditional import LOWER, Conditional, batch_of, best_fit, unseen
+from morefit.minimise.problem import as_likelihood
+from morefit.model import Observable, Pdf
 from morefit.text.progress import Bar
 
 TRIED = 256  # events, to see which parameters matter
+
+
+def start_test(
+    what: str,
+    model: Term | Pdf | Simultaneous,
+    data: Any,
+    best: FitResult | None,
+    signal: str | None = None,
+    *,
+    least: float | None = None,
+) -> tuple[Term, FitResult]:
+    """Return the likelihood and its best fit, if its ratios have the distributions that tests assume.
+
+    What is fixed in the best fit is fixed in the likelihood, and so in toys, but for parameters that data without events do
+    not determine. ``signal`` is the parameter that is 0 where there is none, and ``least`` the value that best fits below
+    count as.
+    """
+    likelihood = as_likelihood(what, model, data)
+    if likelihood.weighted:
+        raise DataError(
+            f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any;"
+            " take the value and the error of mf.fit, or the spread of mf.intervals.bootstrap"
+        )
+    if any(p.name == signal and p.blind and p.blind_by != "scale" for p in likelihood.all_parameters):
+        raise DataError(
+            f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
+        )
+    if best is None and least is not None and signal is not None:
+        likelihood, best = fit_from(likelihood, signal, least)
+    best = best_fit(what, likelihood, best)
+    free = {*best.floating, *unseen(likelihood)}
+    fixed = [p.name for p in likelihood.parameters if p.name not in free]
+    return (likelihood.fixing(fixed) if fixed else likelihood), best
+
+
+def fit_from(likelihood: Term, name: str, least: float) -> tuple[Term, FitResult | None]:
+    """Return a likelihood and its fit, with a parameter not below a value if the fit is not valid without this; None if neither is.
+
+    Without events, or in a place without any, the likelihood grows until the density is negative.
+    """
+    best = fit(likelihood, fixed=unseen(likelihood))
+    own = [p for p in likelihood.parameters if p.name == name and p.low < least < p.high]
+    if best.valid or not own:
+        return likelihood, best if best.valid else None
+    (p,) = own
+    narrow = p.with_start(max(p.start, least)).with_limits(least, p.high)
+    bounded = remade(likelihood, ((p, narrow),), lambda *_: True)
+    best = fit(bounded, fixed=unseen(bounded), start={name: narrow.start}, limits={name: (least, p.high)})
+    return (bounded, best) if best.valid else (likelihood, None)
 
 
 class DataFits(NamedTuple):

@@ -12,10 +12,10 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
-from morefit.intervals.data_fits import fit_data
+from morefit.intervals.data_fits import fit_data, start_test
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
-from morefit.intervals.scan import Hypotheses, draw_ratios, start_test
+from morefit.intervals.scan import Hypotheses, draw_ratios
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.run import DaskClient
 from morefit.likelihood import Simultaneous, Term

@@ -14,7 +14,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import ModelError, OptionError
 from morefit.expr import evaluate
 from morefit.expr.quadrature import Axis, Boxes, Domain, refine
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.sums import check_constrained, triangle
 from morefit.likelihood.table import TableLikelihood

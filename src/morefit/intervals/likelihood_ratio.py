@@ -13,9 +13,9 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
-from morefit.intervals.data_fits import minimised, without_effect
+from morefit.intervals.data_fits import minimised, start_test, without_effect
 from morefit.intervals.free_fits import ToyPValue
-from morefit.intervals.scan import Hypotheses, draw_ratios, start_test
+from morefit.intervals.scan import Hypotheses, draw_ratios
 from morefit.jobs.run import DaskClient
 from morefit.likelihood import BinnedLikelihood, Likelihood, Simultaneous, TemplateLikelihood, Term
 from morefit.likelihood.table import TableLikelihood

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
 from morefit.errors import OptionError
-from morefit.intervals.data_fits import minimised, without_effect
+from morefit.intervals.data_fits import minimised, start_test, without_effect
 from morefit.intervals.free_fits import ToyPValue
 from morefit.intervals.interval import tail_probability
-from morefit.intervals.scan import Hypotheses, run_scan, start_test
+from morefit.intervals.scan import Hypotheses, run_scan
 from morefit.intervals.toys_at_points import Point, Tested
 from morefit.jobs.checkpoint import choose_seed, locks_file, read_saved
 from morefit.jobs.run import DaskClient, Report, Work, choose_place

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from morefit.arrays import Array, Frozen
 from morefit.dataclass import dataclass
 from morefit.digests import sha256
-from morefit.errors import DataError
 from morefit.intervals.toys_at_points import Point, Side, Tested
 from morefit.jobs.checkpoint import DIGEST, Facts, Saved, choose_seed, function_facts, read_saved, versions
 from morefit.jobs.run import Block, DaskClient, Job, Report, Work, choose_place, run_job, share
-from morefit.likelihood import Simultaneous, Term
-from morefit.likelihood.wider import remade
-from morefit.minimise import FitResult, fit
-from morefit.minimise.conditional import best_fit, unseen
-from morefit.minimise.problem import as_likelihood
-from morefit.model import Pdf
+from morefit.likelihood import Term
 from morefit.records.fields import floats
 from morefit.records.results import Layout, Result, concatenate
 from morefit.resources import check_memory
@@ -126,55 +120,6 @@ def compute_points(tested: Tested, first: int, stop: int, report: Report) -> Rat
         values=np.array(tested.values[first:stop]), t=toys.numbers.reshape(rows, -1), seed=tested.seed,
         estimates=toys.estimates.reshape(rows, -1), seconds=toys.seconds, backend=tested.backend.label,
     )  # fmt: skip
-
-
-def start_test(
-    what: str,
-    model: Term | Pdf | Simultaneous,
-    data: Any,
-    best: FitResult | None,
-    signal: str | None = None,
-    *,
-    least: float | None = None,
-) -> tuple[Term, FitResult]:
-    """Return the likelihood and its best fit, if its ratios have the distributions that tests assume.
-
-    What is fixed in the best fit is fixed in the likelihood, and so in toys, but for parameters that data without events do
-    not determine. ``signal`` is the parameter that is 0 where there is none, and ``least`` the value that best fits below
-    count as.
-    """
-    likelihood = as_likelihood(what, model, data)
-    if likelihood.weighted:
-        raise DataError(
-            f"{what}: events with weights have ratios of likelihoods of another distribution, so the data must not have any;"
-            " take the value and the error of mf.fit, or the spread of mf.intervals.bootstrap"
-        )
-    if any(p.name == signal and p.blind and p.blind_by != "scale" for p in likelihood.all_parameters):
-        raise DataError(
-            f"{what}: parameter '{signal}': is blinded, so that it is not known where it is 0; unblind it"
-        )
-    if best is None and least is not None and signal is not None:
-        likelihood, best = fit_from(likelihood, signal, least)
-    best = best_fit(what, likelihood, best)
-    free = {*best.floating, *unseen(likelihood)}
-    fixed = [p.name for p in likelihood.parameters if p.name not in free]
-    return (likelihood.fixing(fixed) if fixed else likelihood), best
-
-
-def fit_from(likelihood: Term, name: str, least: float) -> tuple[Term, FitResult | None]:
-    """Return a likelihood and its fit, with a parameter not below a value if the fit is not valid without this; None if neither is.
-
-    Without events, or in a place without any, the likelihood grows until the density is negative.
-    """
-    best = fit(likelihood, fixed=unseen(likelihood))
-    own = [p for p in likelihood.parameters if p.name == name and p.low < least < p.high]
-    if best.valid or not own:
-        return likelihood, best if best.valid else None
-    (p,) = own
-    narrow = p.with_start(max(p.start, least)).with_limits(least, p.high)
-    bounded = remade(likelihood, ((p, narrow),), lambda *_: True)
-    best = fit(bounded, fixed=unseen(bounded), start={name: narrow.start}, limits={name: (least, p.high)})
-    return (bounded, best) if best.valid else (likelihood, None)
 
 
 R = TypeVar("R", bound=Result)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
 from morefit.errors import FitError, OptionError
-from morefit.intervals.data_fits import fit_data
+from morefit.intervals.data_fits import fit_data, start_test
 from morefit.intervals.limit_methods import (
     NAME,
     Asymptotic,
@@ -22,7 +22,7 @@ from morefit.intervals.limit_methods import (
     both_hypotheses,
     from_toys,
 )
-from morefit.intervals.scan import draw_ratios, start_test
+from morefit.intervals.scan import draw_ratios
 from morefit.jobs.checkpoint import locks_file
 from morefit.jobs.run import DaskClient
 from morefit.likelihood import Simultaneous, Term

@@ -32,6 +32,10 @@ ROUNDING = 1e-9  # of an integral
 BLURRED = 0.1  # relative difference of densities one digit above and below an event
 MANY_BLURRED = 0.1  # of the square root of the number of events: fewer do not matter for what is fitted
 
+Moved = Callable[
+    [Pdf, tuple[str, ...]], frozenset[str]
+]  # which floating parameters move some points of a density
+
 
 def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
     """Return how far, relatively, the worst numerical integral of a model is from an independent one.

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
+from morefit.likelihood.accuracy import Moved, moved_edges, moved_kinks, moved_steps
 from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
-from morefit.likelihood.parameters import floating_among, start_row, symbols_of
+from morefit.likelihood.parameters import floating_among, full_points, symbols_of
 from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
-from morefit.model.parameter import check_blinding
 from morefit.records.named_arrays import ArrayByName, by_names
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
@@ -218,21 +218,25 @@ class Term(ABC):
 
     def kinked(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point where the slope of a log density jumps: the Hessian misses that."""
-        return frozenset[str]().union(*(part.moved_kinks(floating) for part in self.parts))
+        return self.moving(moved_kinks, floating)
 
     def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
         """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
 
         -1 for angles whose limits are one point, and 0 for others.
         """
-        names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
+        names = self.moving(moved_edges, floating)
         angles = turning(self.parts, floating, limits)
         return tuple(1.0 if name in names else -1.0 if name in angles else 0.0 for name in floating)
 
     def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
         """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""
-        names = frozenset[str]().union(*(part.moved_steps(floating) for part in self.parts))
+        names = self.moving(moved_steps, floating)
         return tuple(name for name in floating if name in names)
+
+    def moving(self, moved: Moved, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move some points of the density of any part, such as its kinks."""
+        return frozenset[str]().union(*[part.own_moving(moved, floating) for part in self.parts])
 
     def compile_seconds(self) -> dict[str, float]:
         """Return the seconds spent in each stage of compiling, so far."""
@@ -309,53 +313,7 @@ class Term(ABC):
 
     def points(self, x: Any) -> tuple[Array, bool]:
         """Complete floating parameters to all, in shape (sets, all parameters); also whether it is one point."""
-        if x is None:
-            example = ", ".join(f"'{p.name}': {p.start:g}" for p in self.parameters)
-            raise OptionError(f"likelihood: needs values of its parameters; write nll.value({{{example}}})")
-        floating = self.floating_columns
-        named = None if type(x) is np.ndarray else by_name(x)
-        if named is not None:
-            check_blinding(self.all_parameters, x)
-            points, columns = self.in_order(named)
-        else:
-            columns = floating
-            try:
-                points = np.asarray(x, np.float64)
-            except (TypeError, ValueError, OverflowError):
-                raise ModelError(f"likelihood: x must be numbers, got {x!r:.60}") from None
-        if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
-            names = ", ".join(p.name for p in self.parameters)
-            raise ModelError(
-                f"likelihood: x must have shape ({len(floating)},) or (sets, {len(floating)}) for {names},"
-                f" got {points.shape}"
-            )
-        full = np.empty((len(points) if points.ndim == 2 else 1, len(self.all_parameters)))
-        full[:] = start_row(self.all_parameters)
-        full[:, columns] = points
-        return full, points.ndim == 1
-
-    def in_order(self, values: Mapping[str, ArrayLike]) -> tuple[Array, list[int]]:
-        """Return values by name and their columns; where one is an array, there are many points.
-
-        Every floating parameter must have one; those of fixed parameters take the place of what they are fixed at.
-        """
-        columns = {p.name: k for k, p in enumerate(self.all_parameters)}
-        if missing := [p.name for p in self.parameters if p.name not in values]:
-            raise ModelError(f"likelihood: x has no value for {', '.join(missing)}")
-        if unknown := [n for n in values if n not in columns]:
-            raise ModelError(
-                f"likelihood: x has {', '.join(map(repr, unknown))}; the parameters are {', '.join(columns)}"
-            )
-        if not values:
-            return np.empty(0), []
-        try:
-            arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
-        except ValueError:
-            shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in values.items() if np.ndim(v))
-            raise ModelError(
-                f"likelihood: x must have as many values of each parameter, got {shapes}"
-            ) from None
-        return np.stack(arrays, axis=-1), [columns[n] for n in values]
+        return full_points(x, self.all_parameters, self.floating_columns)
 
     def __add__(self, other: object) -> Term:
         if isinstance(other, Constraint | Quantity):
@@ -397,6 +355,3 @@ class Term(ABC):
         known = dict.fromkeys(c for part in self.parts for c in part.constraints)
         new = (c for c in constraints if c not in known)
         return self.with_parts([first.replaced(constraints=(*first.constraints, *new)), *rest])
-
-
-# what follows from the parameters alone is the same for all datasets of a model

@@ -30,7 +30,7 @@ from morefit.expr import (
 )
 from morefit.expr.evaluate import adapted_to, areas
 from morefit.expr.quadrature import WORST_ERROR, Boxes
-from morefit.likelihood.accuracy import normalised_integral
+from morefit.likelihood.accuracy import MAX_AXES, normalised_integral
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.integrate import integral_out, integral_over_bins, integral_over_box, singular_ends
 from morefit.model.observable import Box
@@ -40,7 +40,6 @@ from morefit.targets.base import Backend, Events
 
 # a bin is an event with these two columns
 LOW, HIGH = column(OwnSymbol("low edge")), column(OwnSymbol("high edge"))
-MAX_AXES = 3  # of a quadrature
 MAX_EVALUATIONS = 1 << 27  # of a density, in means over rows
 AT_ONCE = 1 << 22  # of them, in memory
 NODES = (2, 4, 8)  # in each part of a bin; as few as are enough

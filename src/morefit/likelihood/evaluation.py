@@ -12,7 +12,7 @@ from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.fit_layout import FAR_FROM_ONE
 from morefit.pipeline import Bound, Columns, Compiled
 from morefit.resources import take_rows
@@ -128,7 +128,7 @@ class PartData:
         return None if self.measured is None else self.measured[sets]
 
 
-def least_mean_weight(datasets: Iterable[Dataset], *, alone: bool = True) -> float:
+def least_mean_weight(datasets: Iterable[Dataset], *, alone: bool) -> float:
     """Return the least mean weight of some datasets, one without weights: as weights scale, so do rises of an nll.
 
     It is above one only where that is by orders of magnitude, and there is nothing else in the nll (``alone``).

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
-from morefit.integrals import SharedBoxes
+from morefit.expr import ZERO, Expr, evaluate, scalar
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
 from morefit.kernel.sums import Request, set_terms
@@ -22,20 +22,8 @@ from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
-from morefit.likelihood.event_nodes import (
-    DEGREE,
-    FEWER,
-    WORST,
-    Cells,
-    EventNodes,
-    FollowedNodes,
-    Logs,
-    cells_over,
-    requests_apart,
-    resolved_edges,
-    split_slow,
-    varying,
-)
+from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_apart
+from morefit.likelihood.slow_terms import SlowTerms
 from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
@@ -149,7 +137,7 @@ class EventSums(Term):
         key = (order, False)
         if key not in self.compiled:
             self.check_derivatives(order)
-            weighted = self.data.weighted or (self.is_slow and self.on_nodes is not None)
+            weighted = self.data.weighted or self.on_nodes is not None
             plain = self.has_kernels and not (self.constraints or self.kernel_names)
             self.compiled[key] = (
                 compile_plain(self.model, self.parameters, order, weighted, self.settings)
@@ -180,78 +168,31 @@ class EventSums(Term):
             check_smooth(self.model, {p.name: p.start for p in self.all_parameters})
         self.checked |= order > 0
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether the log density has integrals for each event, which may be computed at fewer points."""
+    @cached_property
+    def slow(self) -> SlowTerms | None:
+        """The terms of its log density that have integrals for each event, which may be computed at fewer points."""
         if not self.has_kernels or not node_sums(self.model):
-            return False
+            return None
         able = self.data.in_memory and self.settings.precision is Precision.DOUBLE
-        return able and not opaque_names(self.model)
+        if not able or opaque_names(self.model):
+            return None
+        return SlowTerms(
+            model=self.model,
+            data=self.data,
+            settings=self.settings,
+            parameters=self.all_parameters,
+            boxes=self.boxes,
+        )
 
     @property
-    def slow_name(self) -> str | None:
-        """The name of the only observable, if the log density takes long and depends on nothing else."""
-        names = self.data.names
-        if not self.is_slow or len(names) != 1:
-            return None
-        return names[0] if {leaf.name for leaf in leaves(Op.COLUMN, self.model.summed)} == {*names} else None
-
-    @cached_property
     def on_nodes(self) -> FollowedNodes | None:
-        """The nodes at which a log density that takes long is computed, in the place of many events of one observable."""
-        name = self.slow_name
-        return None if name is None else self.nodes_for(varying(self.model.summed), name)
-
-    def cells(self, full: Array) -> Cells | None:
-        """Return cells whose nodes serve any events, if the log density takes long; they hold at rows of parameters."""
-        name = self.slow_name
-        if name is None:
-            return None
-        (o,) = (o for o in self.model.observables if o.name == name)
-        return cells_over(o.low, o.high, self.slow_logs, full)
-
-    def cells_hold(self, cells: Cells, full: Array) -> Flags:
-        """Return at which rows of parameters cells resolve the log density."""
-        return cells.errors(cells.finer.nodes, self.slow_logs, full) <= WORST
-
-    def finer_cells(self, cells: Cells, row: Array, events: int) -> Cells | None:
-        """Return cells with halves of those that do not resolve the log density; None if nodes are not fewer than events."""
-        edges = resolved_edges(cells.edges, self.slow_logs, row[None], events / (FEWER * (DEGREE + 1)))
-        return None if edges is None else Cells.over(edges)
+        """The nodes in the place of the events of the only observable, if its log density takes long."""
+        return None if self.slow is None else self.slow.on_nodes
 
     @property
-    def slow_logs(self) -> Logs:
-        """The log density that takes long, as a function of the only observable."""
-        name = self.slow_name
-        assert name is not None
-        return self.logs_of(varying(self.model.summed), name)
-
-    @cached_property
     def apart(self) -> tuple[tuple[Expr, FollowedNodes], ...]:
-        """Terms of the log density that take long and depend on one of several observables, each with nodes in its place.
-
-        Such is the normalisation of a conditional density.
-        """
-        if not self.is_slow or len(self.data.names) == 1:
-            return ()
-        slow, _ = split_slow(self.model.summed)
-        followed = ((term, self.nodes_for(term, name)) for name, term in slow.items())
-        return tuple((term, nodes) for term, nodes in followed if nodes is not None)
-
-    def nodes_for(self, term: Expr, name: str) -> FollowedNodes | None:
-        """Return nodes for a term that depends on one observable; None if the events themselves are as cheap."""
-        start = np.array([[p.start for p in self.all_parameters]])
-        return FollowedNodes.of(name, self.data[name], self.data.weights, self.logs_of(term, name), start)
-
-    def logs_of(self, term: Expr, name: str) -> Logs:
-        """Return the function that computes a term at values of one observable."""
-
-        def logs(points: Array, full: Array) -> Array:
-            compiled = compile_values((term,), self.all_symbols, self.settings)
-            bound = compiled.bind(Columns({name: points}), Events.all_sets(len(points)), boxes=self.boxes)
-            return np.asarray(bound(full)[:, 0])
-
-        return logs
+        """Terms that take long and depend on one of several observables, each with nodes in its place."""
+        return () if self.slow is None else self.slow.apart
 
     def program(
         self, order: int, careful: bool = False, fisher: bool = False, full: Array | None = None

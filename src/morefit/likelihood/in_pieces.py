@@ -15,7 +15,7 @@ from morefit.data.dataset import Dataset
 from morefit.data.files import FileDataset, Group
 from morefit.errors import DataError
 from morefit.expr import ZERO, Expr
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.base import Point
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData

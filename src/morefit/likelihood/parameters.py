@@ -1,16 +1,20 @@
-"""The parameters of a likelihood: which float, where they start, and that no two share a name."""
+"""The parameters of a likelihood: which float, where they start, that no two share a name, and points as users pass them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from morefit.arrays import Array, read_only
-from morefit.errors import ModelError
+from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr
 from morefit.model import Parameter
+from morefit.model.parameter import check_blinding
+from morefit.validate import by_name
 
 
 @lru_cache(maxsize=256)
@@ -51,3 +55,54 @@ def one_of_each(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
                 " rename one or use the same object"
             )
     return tuple(known.values())
+
+
+def full_points(x: Any, parameters: tuple[Parameter, ...], floating: list[int]) -> tuple[Array, bool]:
+    """Complete the floating ones among parameters to all, in shape (sets, parameters); also whether it is one point."""
+    if x is None:
+        example = ", ".join(f"'{parameters[k].name}': {parameters[k].start:g}" for k in floating)
+        raise OptionError(f"likelihood: needs values of its parameters; write nll.value({{{example}}})")
+    named = None if type(x) is np.ndarray else by_name(x)
+    if named is not None:
+        check_blinding(parameters, x)
+        points, columns = in_order(named, parameters, floating)
+    else:
+        columns = floating
+        try:
+            points = np.asarray(x, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"likelihood: x must be numbers, got {x!r:.60}") from None
+    if points.ndim not in (1, 2) or points.shape[-1] != len(columns):
+        names = ", ".join(parameters[k].name for k in floating)
+        raise ModelError(
+            f"likelihood: x must have shape ({len(floating)},) or (sets, {len(floating)}) for {names},"
+            f" got {points.shape}"
+        )
+    full = np.empty((len(points) if points.ndim == 2 else 1, len(parameters)))
+    full[:] = start_row(parameters)
+    full[:, columns] = points
+    return full, points.ndim == 1
+
+
+def in_order(
+    values: Mapping[str, ArrayLike], parameters: Sequence[Parameter], floating: Sequence[int]
+) -> tuple[Array, list[int]]:
+    """Return values by name and their columns; where one is an array, there are many points.
+
+    Every floating parameter must have one; those of fixed parameters take the place of what they are fixed at.
+    """
+    columns = {p.name: k for k, p in enumerate(parameters)}
+    if missing := [parameters[k].name for k in floating if parameters[k].name not in values]:
+        raise ModelError(f"likelihood: x has no value for {', '.join(missing)}")
+    if unknown := [n for n in values if n not in columns]:
+        raise ModelError(
+            f"likelihood: x has {', '.join(map(repr, unknown))}; the parameters are {', '.join(columns)}"
+        )
+    if not values:
+        return np.empty(0), []
+    try:
+        arrays = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values.values()))
+    except ValueError:
+        shapes = ", ".join(f"{n} {np.shape(v)}" for n, v in values.items() if np.ndim(v))
+        raise ModelError(f"likelihood: x must have as many values of each parameter, got {shapes}") from None
+    return np.stack(arrays, axis=-1), [columns[n] for n in values]

@@ -31,7 +31,7 @@ def request_of(
     order: int,
     *,
     constraints: Sequence[Expr] = (),
-    weighted: bool = False,
+    weighted: bool,
     careful: bool = False,
     fisher: bool = False,
 ) -> Request:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import as_numbers
 from morefit.data.io.histogram import is_histogram
@@ -20,6 +20,7 @@ from morefit.digests import sha256
 from morefit.errors import DataError, ModelError
 from morefit.expr import ONE, Expr, Op, apply
 from morefit.kernel.rows_layout import RowsDraw, RowsTable, check_rows
+from morefit.likelihood.accuracy import Moved
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.evaluation import PartData
@@ -185,12 +186,6 @@ class TableLikelihood(Likelihood):
     def degrees(self) -> float:
         return self.ndata + len(self.measured) if all(c.is_square for c in self.constraints) else math.inf
 
-    def negative_place(self, values: Mapping[str, float]) -> str:
-        return ""  # what rows expect is all that there is
-
-    def negative_rows(self, values: Mapping[str, Any]) -> Flags:
-        return np.zeros(1, np.bool_)
-
     def squared_scores(self, full: Array) -> Array:
         """Return the Hessian: counts and points have variances of their own, which few rows would estimate badly."""
         return self.evaluate_full(full, 2).hessian
@@ -216,13 +211,7 @@ class TableLikelihood(Likelihood):
         """Return the likelihood itself: its rows are part of it."""
         return self
 
-    def moved_kinks(self, floating: tuple[str, ...]) -> frozenset[str]:
-        return frozenset()
-
-    def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
-        return frozenset()
-
-    def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
+    def own_moving(self, moved: Moved, floating: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 
     @property

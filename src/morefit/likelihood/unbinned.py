@@ -18,21 +18,19 @@ from morefit.expr import Expr
 from morefit.kernel.ir import Precision
 from morefit.kernel.record import fingerprint
 from morefit.likelihood.accuracy import (
+    Moved,
     check_rounding,
     check_smooth,
     integral_error,
     is_numerical,
-    moved_edges,
-    moved_kinks,
-    moved_steps,
     with_unsolved,
 )
 from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
-from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.signs import negative_place, negative_rows
+from morefit.likelihood.slow_terms import data_of_nodes
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
@@ -167,15 +165,10 @@ class Likelihood(EventSums):
     def own_data(self) -> tuple[PartData, ...]:
         """Return the data as those of many sets, which share them; nodes are enough for values far from the minimum."""
         if self.on_nodes is not None:
-            return (self.data_of_nodes(self.on_nodes),)
-        apart = tuple(self.data_of_nodes(follow) for _, follow in self.apart)
+            return (data_of_nodes(self.on_nodes, self.boxes),)
+        apart = tuple(data_of_nodes(follow, self.boxes) for _, follow in self.apart)
         events = Events.all_sets(self.events)
         return (PartData(self.columns, events, self.data.weights, boxes=self.boxes, apart=apart),)
-
-    def data_of_nodes(self, follow: FollowedNodes) -> PartData:
-        """Return nodes in the place of events as the data of many sets."""
-        nodes = follow.finer()
-        return PartData(nodes.columns, Events.all_sets(len(nodes.points)), nodes.weights, boxes=self.boxes)
 
     def by_piece(self) -> Generator[Likelihood, None, None]:
         """Yield likelihoods of all events that are in memory, one after the other."""
@@ -225,17 +218,9 @@ class Likelihood(EventSums):
         """Whether integrals of the model are done numerically."""
         return is_numerical(self.model)
 
-    def moved_kinks(self, floating: tuple[str, ...]) -> frozenset[str]:
-        """Return the floating parameters that move a point where the slope of a log density jumps."""
-        return moved_kinks(self.model, floating)
-
-    def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
-        """Return the floating parameters that move a point beyond which a density is zero."""
-        return moved_edges(self.model, floating)
-
-    def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
-        """Return the floating parameters that move a step of the density."""
-        return moved_steps(self.model, floating)
+    def own_moving(self, moved: Moved, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move some points of the density, such as its kinks."""
+        return moved(self.model, floating)
 
     # --------------------------------------------------------------------- data, and data like them
 
@@ -314,11 +299,11 @@ class Likelihood(EventSums):
 
     def negative_place(self, values: Mapping[str, float]) -> str:
         """Describe where the density is negative; empty if nowhere."""
-        return negative_place(self.model, values)
+        return "" if self.source is None else negative_place(self.source, values)
 
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters the density is negative."""
-        return negative_rows(self.model, values)
+        return np.zeros(1, np.bool_) if self.source is None else negative_rows(self.source, values)
 
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""

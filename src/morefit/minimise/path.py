@@ -83,7 +83,7 @@ def minimise_likelihood(
         expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
-                (part.sums if part.data.in_memory and not (part.is_slow and part.apart) else part.program)(2)
+                (part.sums if part.data.in_memory and not part.apart else part.program)(2)
     else:
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
@@ -192,7 +192,7 @@ def wait_for_code(objective: Objective) -> None:
     """Wait for machine code, so that its time does not count as that of the steps."""
     begin = time.perf_counter()
     prepare_steps(len(objective.problem.floating))
-    objective.likelihood.compile_seconds()
+    objective.likelihood.compile_seconds()  # which are known when all code is there
     objective.compiling += time.perf_counter() - begin
 
 

@@ -144,8 +144,7 @@ class Problem:
     @property
     def first_row(self) -> Array:
         """Where all parameters start."""
-        row: Array = self.template[0]
-        return row
+        return np.asarray(self.template[0])
 
     @cached_property
     def columns(self) -> list[int]:
@@ -274,9 +273,8 @@ def override(
     options: tuple[Any, Any, Any],
 ) -> list[str]:
     """Change values and ranges as start, fixed and limits of a call say; return the names of what floats."""
-    begin = mapping("start", options[0])
-    constants = fixed_values(options[1])
-    pairs = mapping("limits", options[2])
+    start, fixed, limits = options
+    begin, constants, pairs = mapping("start", start), fixed_values(fixed), mapping("limits", limits)
     check_names(likelihood.all_parameters, [*begin, *constants, *pairs])
     values |= {n: check_number("parameter", n, "start", v, OptionError) for n, v in begin.items()}
     values |= {

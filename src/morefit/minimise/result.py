@@ -218,11 +218,8 @@ class FitResult(FrozenByName):
     def _rows(self, parameters: tuple[Any, ...]) -> list[int]:
         """Return the rows of parameters in the covariance matrix."""
         names = [name_of(one) for one in parameters]
-        known = [isinstance(name, str) and name in self.floating for name in names]
-        if not all(known):
-            each = (
-                f"{n!r}: {self._why_no_covariance(n)}" for n, ok in zip(names, known, strict=True) if not ok
-            )
+        if unknown := [name for name in names if not isinstance(name, str) or name not in self.floating]:
+            each = (f"{name!r}: {self._why_no_covariance(name)}" for name in unknown)
             raise ModelError(f"parameter {'; parameter '.join(each)}")
         return [self.floating.index(name) for name in names]
 
@@ -326,8 +323,7 @@ class FitResult(FrozenByName):
         from morefit.records.archive import from_json
 
         content = from_json(what, text, format=FORMAT, version=VERSION, writer="FitResult.to_json()")
-        absent = [one.name for one in fields(cls) if one.name not in content and is_required(one)]
-        if absent:
+        if absent := [one.name for one in fields(cls) if one.name not in content and is_required(one)]:
             raise DataError(f"{what}: the JSON text lacks {', '.join(map(repr, absent))}")
         try:
             return cls(**{one.name: content[one.name] for one in fields(cls) if one.name in content})

@@ -10,7 +10,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, known_expr, leaves, symbols
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.likelihood import Likelihood
 from morefit.likelihood.event_sums import BEST_ERROR
 from morefit.likelihood.sums import triangle

@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, read_only
 from morefit.expr import Expr
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout, FitRows
 from morefit.kernel.ir import Precision
@@ -69,7 +69,7 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     if likelihood.elimination(problem.floating, problem.floating_limits) is not None:
         return None
     # nodes in the place of events, from step to step
-    if any(part.is_slow and (part.on_nodes or part.apart) for part in parts):
+    if any(part.on_nodes or part.apart for part in parts):
         return None
     compiled = tuple(part.whole_sums() for part in parts)
     if not can_fit_whole(parts, compiled):

@@ -195,7 +195,7 @@ class Pdf(ABC):
         """Return the probability that an event lies inside a box; numerical integrals are made for ``values``, if given."""
         return ONE if self.fits_into(box) else self.area([box], values) / self.integral()
 
-    def probability_of_any(self, boxes: Sequence[Box], values: Mapping[str, float] | None = None) -> Expr:
+    def probability_of_any(self, boxes: Sequence[Box], values: Mapping[str, float] | None) -> Expr:
         """Return the probability that an event lies in one of several boxes, none of which overlaps with another."""
         if len(boxes) > 1 and type(self).probability is Pdf.probability:
             return self.area(boxes, values) / self.integral()

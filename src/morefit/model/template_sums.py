@@ -48,7 +48,7 @@ def integral_over_template(
     t: Observable,
     pieces: Pieces,
     parameters: Sequence[Parameter],
-    given: Sequence[Observable] = (),
+    given: Sequence[Observable],
 ) -> Expr | None:
     """Return the integral of a template times a function of t, of parameters, and of observables that are given.
 

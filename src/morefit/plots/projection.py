@@ -160,13 +160,13 @@ def project_bins(
     part: BinnedLikelihood,
     observable: Observable | str,
     *,
-    values: Values = None,
-    labels: Sequence[str] | None = None,
-    nested: bool = False,
-    band: bool = False,
-    oversampling: int = OVERSAMPLING,
-    blind: Any = (),
-    backend: str | Backend = "auto",
+    values: Values,
+    labels: Sequence[str] | None,
+    nested: bool,
+    band: bool,
+    oversampling: int,
+    blind: Any,
+    backend: str | Backend,
 ) -> Projection:
     """Add up the counts of a binned likelihood, and its model, in the bins of one observable."""
     model, x = part.model.source, named_observable(part.model.source.observables, observable)
@@ -200,9 +200,9 @@ def project_channel(
     part: HistFactoryLikelihood | TemplateLikelihood,
     channel: str | None,
     *,
-    values: Values = None,
-    oversampling: int = OVERSAMPLING,
-    band: bool = False,
+    values: Values,
+    oversampling: int,
+    band: bool,
 ) -> Projection:
     """Return the counts of a channel, and what its samples expect, in bins of width one."""
     if channel is None and len(part.channels) > 1:

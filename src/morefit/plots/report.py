@@ -108,7 +108,7 @@ img.formula { vertical-align: middle; }
 """
 
 
-def write_report(result: FitResult, path: str | PathLike[str], likelihood: Term | None = None) -> None:
+def write_report(result: FitResult, path: str | PathLike[str], likelihood: Term | None) -> None:
     """Write the report of a fit to a file that needs no other files and no network."""
     if likelihood is not None:
         check_likelihood(result, likelihood)

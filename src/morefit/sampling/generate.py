@@ -267,10 +267,10 @@ def expected_events(model: Pdf, values: Mapping[str, float]) -> float:
 
 def generate_events(
     model: Pdf,
-    events: int | Sequence[int] | None = None,
+    events: int | Sequence[int] | None,
     *,
-    truth: Any = None,
-    seed: int | None = None,
+    truth: Any,
+    seed: int | None,
     backend: str | Backend = "auto",
     generator: Generator = COMPILED[0],
     given: object = None,

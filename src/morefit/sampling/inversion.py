@@ -33,9 +33,7 @@ PROBABILITY = column("probability")  # what a quantile is a function of
 CHECKS = 65  # points at which a formula for a quantile is checked
 
 
-def quantile_recipe(
-    quantile: Expr, density: Expr, x: Observable, numbers: Numbers, rises: bool = True
-) -> Recipe:
+def quantile_recipe(quantile: Expr, density: Expr, x: Observable, numbers: Numbers, rises: bool) -> Recipe:
     """Draw by inversion; ``rises`` is False where all events may have the same value."""
     check_quantile(quantile, density, x, rises)
     return Recipe({x.name: drawn_point(quantile, x, numbers)}, ONE, ZERO, 1.0)

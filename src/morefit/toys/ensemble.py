@@ -15,7 +15,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
 from morefit.garbage import without_collection
-from morefit.integrals import SharedBoxes
+from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.measured_program import MeasuredTable
@@ -283,7 +283,7 @@ class Ensemble:
     def grid(self, part: Likelihood) -> Cells | None:
         """Return the cells of a part at start and truth, if its log density takes long."""
         rows = np.array([self.values_of(part, {}), self.values_of(part, self.truth)])
-        return part.cells(rows) if part.is_slow else None
+        return None if part.slow is None else part.slow.cells(rows)
 
     @cached_property
     def at_nodes(self) -> Ensemble:

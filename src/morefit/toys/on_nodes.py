@@ -67,12 +67,14 @@ def are_wide(fits: Fits, ensemble: Ensemble, grids: Sequence[Grids]) -> Flags:
     for k, (part, full) in enumerate(
         zip(ensemble.fitted.parts, part_values(fits.values, ensemble), strict=True)
     ):
+        if (slow := part.slow) is None:
+            continue
         alike: dict[Cells, list[int]] = {}
         for toy, own in enumerate(grids):
             if (cells := own[k]) is not None:
                 alike.setdefault(cells, []).append(toy)
         for cells, some in alike.items():
-            wide[some] |= ~part.cells_hold(cells, full[some])
+            wide[some] |= ~slow.cells_hold(cells, full[some])
     return wide
 
 
@@ -80,7 +82,10 @@ def finer_grids(values: Array, ensemble: Ensemble, grids: Grids, sizes: Integers
     """Return cells that resolve the log density where a fit ended; none at all if their nodes are not much fewer than events."""
     rows = part_values(values[None], ensemble)
     each = zip(ensemble.fitted.parts, grids, rows, sizes.tolist(), strict=True)
-    finer = [None if g is None else part.finer_cells(g, row[0], size) for part, g, row, size in each]
+    finer = [
+        None if g is None or part.slow is None else part.slow.finer_cells(g, row[0], size)
+        for part, g, row, size in each
+    ]
     lost = any(new is None and old is not None for new, old in zip(finer, grids, strict=True))
     return [None] * len(grids) if lost else finer
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.data.columns import MAX_DOUBLE
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.plain import PlainColumns, plain_columns
 from morefit.dataclass import dataclass
@@ -21,7 +21,6 @@ from morefit.targets.cpu.pieces import Pieces
 from morefit.toys.stored import StoredPart, completed
 from morefit.validate import whole_number
 
-MAX_DOUBLE = sys.float_info.max
 ROUNDING = 1e-9  # of sums of weights, relative to those of their magnitudes
 
 
@@ -47,7 +46,7 @@ class ManyDatasets:
         return tuple(part.dataset(number) for part in self.parts)
 
 
-def read_many(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets:
+def read_many(template: Term, each: Sequence[Any] | Array, weights: Any) -> ManyDatasets:
     """Read and check datasets, with weights of theirs, of a column, or one array for each; an error is that of the first that is wrong."""
     check_weights(template, weights, len(each))
     return read_plain(template, each, weights) or read_each(template, each, weights)
@@ -119,7 +118,7 @@ def is_alone(template: Term) -> bool:
     return not any(part.constraints for part in template.parts)
 
 
-def read_table(template: Term, table: Any, sizes: Any, weights: Any = None) -> ManyDatasets:
+def read_table(template: Term, table: Any, sizes: Any, weights: Any) -> ManyDatasets:
     """Read a table that has the events of all datasets, one after the other, and check them."""
     check_events("sizes cut the events", template)
     check_weights(template, weights if weights is None or isinstance(weights, str) else [weights], 1)
@@ -170,7 +169,7 @@ def numbers_of_events(sizes: Any, events: int) -> Integers:
 # ------------------------------------------------------------------------------------ plain arrays
 
 
-def read_plain(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets | None:
+def read_plain(template: Term, each: Sequence[Any] | Array, weights: Any) -> ManyDatasets | None:
     """Read datasets that are plain arrays, in compiled code; None for others, and where something is or may be wrong."""
     if not all(map(takes_plain, template.parts)):
         return None
@@ -196,7 +195,7 @@ def takes_plain(part: Likelihood) -> bool:
     return own and part.weight is None and not part.model.region() and not counted_in(part.model)
 
 
-def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any = None) -> StoredPart | None:
+def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any) -> StoredPart | None:
     """Return the events of sources that are plain arrays, if they are in range, with weights that are plain arrays as well."""
     observables = part.model.observables
     if isinstance(sources, np.ndarray):
@@ -211,14 +210,14 @@ def plain_part(part: Likelihood, sources: Sequence[Any] | Array, weights: Any = 
     weighted = np.array([own is not None for own in plain.weights] or [False] * len(sources))
     if weighted.any() and columns[0] is not None:
         columns.append(Pieces.of(completed(plain.weights, columns[0].sizes)))
-    found = [own for own in columns if own is not None]
-    if len(found) < len(columns) or any(not np.array_equal(own.sizes, found[0].sizes) for own in found):
+    pieces = [own for own in columns if own is not None]
+    if len(pieces) < len(columns) or any(not np.array_equal(own.sizes, pieces[0].sizes) for own in pieces):
         return None
-    ranges = zip(observables, found, strict=False)
-    if not (plain.checked or all(own.examine(o.low, o.high)[0].all() for o, own in ranges)):
+    ranges = zip(observables, pieces, strict=False)
+    if not (plain.checked or all(own.are_inside(o.low, o.high).all() for o, own in ranges)):
         return None
     names = tuple(o.name for o in observables)
-    return StoredPart(names, tuple(found[: len(names)]), found[-1] if weighted.any() else None, weighted)
+    return StoredPart(names, tuple(pieces[: len(names)]), pieces[-1] if weighted.any() else None, weighted)
 
 
 def columns_of_table(table: Array, observables: int) -> list[Pieces | None]:
@@ -244,7 +243,7 @@ def checked_parts(template: Term, parts: Sequence[StoredPart]) -> ManyDatasets |
         if part.weights is None:
             least += [part.dataset(int(k)) for k in np.flatnonzero(part.sizes)[:1]]
             continue
-        finite, totals, magnitudes = part.weights.examine(-MAX_DOUBLE, MAX_DOUBLE)
+        finite, (totals, magnitudes) = part.weights.are_inside(-MAX_DOUBLE, MAX_DOUBLE), part.weights.sums()
         full = part.sizes > 0
         positive = (totals > ROUNDING * magnitudes) & np.isfinite(magnitudes)
         if not (finite & (positive | ~(part.weighted & full))).all():

@@ -150,10 +150,9 @@ def toy_study(
     check_rows(drawn, sizes, resample)
     warn_of_truth(fitted, truth)
     task = Task(
-        drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, seed=seed,
+        drawn=without_events(drawn), fitted=without_events(fitted), truth=truth, seed=seed, toys=toys,
         start=starts(fitted, truth, start, keep_fixed=fit_model is not None), statistic=statistic, fluctuate=fluctuate,
         thorough=bool(thorough), resample=resample, backend=choose_place(backend, executor, int(sizes.sum())),
-        toys=toys,
     )  # fmt: skip
     job = study_job(task, sizes, pace, executor, {} if save is None else facts_of(task))
     return run_job(job, save=save, saved=saved, executor=executor, progress=progress)

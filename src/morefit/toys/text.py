@@ -46,13 +46,13 @@ def moments(numbers: Array) -> tuple[float, float, int]:
         return mean, float(np.std(numbers, ddof=1)) if count > 1 else nan, count
 
 
-def clopper_pearson(hits: int, total: int, level: float = 0.6827) -> Coverage:
-    """Return a fraction with its exact central interval; all of [0, 1] if there was no trial."""
+def clopper_pearson(hits: int, total: int) -> Coverage:
+    """Return a fraction with its exact central interval of 68.27 %; all of [0, 1] if there was no trial."""
     from scipy.special import betaincinv  # type: ignore[import-untyped]  # slow, and only coverages need it
 
     if not total:
         return Coverage(nan, 0.0, 1.0)
-    tail = (1 - level) / 2
+    tail = (1 - LEVELS[0]) / 2
     low = float(betaincinv(hits, total - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, total - hits, 1 - tail)) if hits < total else 1.0
     return Coverage(hits / total, low, high)

@@ -232,20 +232,18 @@ def numbers(formula: Callable[..., Any], args: tuple[Any, ...], *functions: Any)
 class Areas:
     """Integrals between two ends."""
 
-    NORMAL_AREA: Operation = (
-        Operation(  # of the distance of the middle of a range from the mean, of its width, and of sigma
-            rank=73,
-            arity=3,
-            price=400,
-            numpy=lambda *args: numbers(normal_area, args, np.where, np.exp, Special.ERFC.numpy),
-            partials=lambda *args: with_sigma(Areas.NORMAL_AREA, by_narrow_range(*args), args),
-            latex=Prefix(r"\operatorname{area}"),
-            spelled=lambda middle, width, sigma: normal_area(
-                middle, width, sigma, Choices.WHERE, np.exp, Special.ERFC
-            ),
-        )
+    # of the distance of the middle of a range from the mean, of its width, and of sigma
+    NORMAL_AREA: Operation = Operation(
+        rank=73,
+        arity=3,
+        price=400,
+        numpy=lambda *args: numbers(normal_area, args, np.where, np.exp, Special.ERFC.numpy),
+        partials=lambda *args: with_sigma(Areas.NORMAL_AREA, by_narrow_range(*args), args),
+        latex=Prefix(r"\operatorname{area}"),
+        spelled=lambda z, w, sigma: normal_area(z, w, sigma, Choices.WHERE, np.exp, Special.ERFC),
     )
-    NORMAL_INTEGRAL: Operation = Operation(  # the same, for a range that is never narrow
+    # the same, for a range that is never narrow
+    NORMAL_INTEGRAL: Operation = Operation(
         rank=74,
         arity=3,
         price=200,

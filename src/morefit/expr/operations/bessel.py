@@ -25,7 +25,7 @@ def i_of_numbers(nu: Any, x: Any) -> Any:
     return np.where(np.logical_or(np.less(nu, 0), np.less(x, 0)), np.nan, scipy_special("ive")(nu, x))
 
 
-def derivative_of_i(times: int, by_x: int = 0) -> Any:
+def derivative_of_i(times: int, by_x: int) -> Any:
     """Return a function for a derivative of exp(-x) I_nu(x) by nu and x, from a power series or an integral."""
 
     @np.errstate(all="ignore")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import Literal
 
@@ -53,23 +53,20 @@ def dot_text(boxes: Iterable[Box], title: str) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def to_dot(
-    *exprs: Node, depends: Mapping[Node, Kind] | None = None, title: str = "", limit: int = 1000
-) -> str:
+def to_dot(*exprs: Node, limit: int = 1000) -> str:
     """Draw graphs as Graphviz text, each shared node once.
 
-    What depends on parameters only is light red, on the event only light blue, on neither grey;
-    ``depends`` overrides that, node by node. At most ``limit`` nodes are drawn, those nearest to
-    the expressions; the rest is dots.
+    What depends on parameters only is light red, on the event only light blue, on neither grey. At most ``limit`` nodes
+    are drawn, those nearest to the expressions; the rest is dots.
     """
-    kinds = {node: KINDS[bits] for node, bits in dependence(exprs).items()} | dict(depends or {})
+    kinds = {node: KINDS[bits] for node, bits in dependence(exprs).items()}
     number = {node: i for i, node in enumerate(nearest(exprs, limit))}
     boxes = []
     for node in number:
         drawn = [*takewhile(number.__contains__, node.args)]
         arrows = tuple((number[arg], "") for arg in drawn)
         boxes.append(Box(label(node), kinds[node], arrows, len(node.args) - len(drawn)))
-    return dot_text(boxes, title)
+    return dot_text(boxes, "")
 
 
 def label(node: Node) -> str:

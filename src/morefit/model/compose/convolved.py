@@ -270,7 +270,7 @@ class Convolved(Pdf):
         return tuple(Op.MIN(Op.MAX(end, self.difference.low), self.difference.high) for end in ends)
 
     def smeared_area(
-        self, low: Expr, high: Expr, given: tuple[Observable, ...] = ()
+        self, low: Expr, high: Expr, given: tuple[Observable, ...]
     ) -> tuple[Expr, Observable] | None:
         """Return what the integral over an interval is one integral of, and over what, if there is a formula.
 

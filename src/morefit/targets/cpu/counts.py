@@ -9,20 +9,19 @@ import numpy as np
 from morefit.arrays import Array, Integers
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
-from morefit.kernel.program import Kind, Stage, integers_at, vector_at
+from morefit.kernel.program import integers_at, vector_at
 from morefit.resources import PADDING, aligned
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import build_object, find_by_key
 from morefit.targets.cpu.fit_driver import TAKE
+from morefit.targets.cpu.fit_stages import take_toy
 from morefit.targets.cpu.threads import WORKERS
 
 # the words of one point, and after them those of many
 (WORDS, NUMBERS, POINT, SPACE, OUT, COUNTER, SETS, POINT_SIZE, OUT_SIZE) = range(9)
 # numbers of work of all points: with less, to meet other threads costs more than it brings
 WORTH_THREADS = 100_000
-
-take_toy = Stage("take_toy", Kind.INT)
 
 
 def sum_one(job: Integers) -> None:
@@ -45,12 +44,10 @@ def sum_many(job: Integers) -> None:
 
 
 def counts_text() -> str:
-    """Write the program; its functions are known by their names, so that each is written once."""
-    from morefit.kernel.read_program import read_program  # which code on disk does not need
-    from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
+    """Write the program."""
+    from morefit.targets.cpu.program import drivers_text  # which code on disk does not need
 
-    lines = program_text(read_program(sum_one, {}), read_program(sum_many, {}))
-    return "\n".join([*DECLARATIONS, *mathematics(lines), TAKE, *lines])
+    return drivers_text(sum_one, sum_many, provided=[TAKE])
 
 
 @cache

@@ -96,7 +96,7 @@ EMIT: dict[LlvmKind, Callable[..., str]] = {
 }
 
 
-def emit(writer: Writer, op: Operation, args: list[str], *, flushed: bool = False) -> str:
+def emit(writer: Writer, op: Operation, args: list[str], *, flushed: bool) -> str:
     """Write one operation; return the register of its result."""
     llvm = op.llvm
     assert llvm is not None

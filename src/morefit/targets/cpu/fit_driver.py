@@ -38,7 +38,9 @@ define internal void @call_block(i64 %function, i64 %table, i64 %set, i64 %begin
   %t = inttoptr i64 %table to ptr
   call void %f(ptr %t, i64 %set, i64 %begin, i64 %end, i64 %task)
   ret void
-}
+}"""
+COPY = """\
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysinline {
   %s = inttoptr i64 %source to ptr
   %t = inttoptr i64 %target to ptr
@@ -59,9 +61,7 @@ def drive_text(driver: Driver, layout: FitLayout) -> str:
     own += [scores, correct_all] if driver.weighted else []
     stages = [read_program(stage, record) for stage in own]
     texts = program_text(driver.program, *stages)
-    return "\n".join(
-        [*DECLARATIONS, "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", CALLS, TAKE, *texts]
-    )
+    return "\n".join([*DECLARATIONS, CALLS, COPY, TAKE, *texts])
 
 
 def identity(driver: Driver, layout: FitLayout) -> tuple[str, ...]:

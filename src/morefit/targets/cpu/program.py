@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from morefit.dataclass import dataclass
 from morefit.kernel.program import Kind
+from morefit.kernel.read_program import read_program
 from morefit.kernel.statements import (
     Assign,
     Call,
@@ -61,6 +63,12 @@ def program_text(program: Program, *others: Program) -> list[str]:
         *(FunctionText(main, "") for main in mains),
     ]
     return [line for text in texts for line in text.lines()]
+
+
+def drivers_text(*mains: Callable[..., Any], provided: Sequence[str]) -> str:
+    """Write functions of drivers without records, all that they call, and the stages that are ``provided`` as text."""
+    lines = program_text(*(read_program(main, {}) for main in mains))
+    return "\n".join([*DECLARATIONS, *mathematics(lines), *provided, *lines])
 
 
 def mathematics(lines: Sequence[str]) -> list[str]:

@@ -7,26 +7,20 @@ from functools import cache
 import numpy as np
 
 from morefit.arrays import Array, Integers
-from morefit.kernel.program import Kind, Stage, integers_at, vector_at
+from morefit.kernel.program import integers_at, vector_at
 from morefit.kernel.rows_layout import RowsTable
 from morefit.kernel.rows_program import draw_rows
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Code, signed
 from morefit.targets.cpu.compile import build_object, find_by_key
-from morefit.targets.cpu.fit_driver import TAKE
 from morefit.targets.cpu.random import round_keys, two_uniforms
-from morefit.targets.cpu.threads import WORKERS
 from morefit.targets.cpu.writer import Vector, Writer
 
 WORD = 4294967296  # values of 32 bits
 # where ``draw_block`` finds the table of a draw
 WORDS, NUMBERS = (ARGUMENTS.index(name) for name in ("columns", "scalars"))
 OUT, OUT_STEP, REPORT = (ARGUMENTS.index(name) for name in ("out", "out_step", "partials"))
-# the words of many toys that follow those of one
-COUNTER, TOYS = len(ARGUMENTS), len(ARGUMENTS) + 1
-WORTH_THREADS = 20_000  # rows of all toys: with fewer, to meet other threads costs more than it brings
-
-take_toy = Stage("take_toy", Kind.INT)
+TOYS = len(ARGUMENTS)  # the word that follows those of one toy: how many there are
 
 
 def draw_toy(args: Integers, toy: int, out: int) -> None:
@@ -49,12 +43,10 @@ def draw_block(args: Integers, toy: int, begin: int, end: int, task: int) -> Non
 
 
 def draw_many(job: Integers) -> None:
-    """Draw toys, one after the other in each column, until none is left."""
+    """Draw toys, one after the other in each column."""
     words = integers_at(job[WORDS])
-    toy = take_toy(job[COUNTER])
-    while toy < job[TOYS]:
+    for toy in range(job[TOYS]):
         draw_toy(job, toy, job[OUT] + 8 * toy * words[0])
-        toy = take_toy(job[COUNTER])
 
 
 def uniform_text() -> str:
@@ -76,11 +68,9 @@ def uniform_text() -> str:
 
 def rows_text() -> str:
     """Write the program."""
-    from morefit.kernel.read_program import read_program  # which code on disk does not need
-    from morefit.targets.cpu.program import DECLARATIONS, mathematics, program_text
+    from morefit.targets.cpu.program import drivers_text  # which code on disk does not need
 
-    lines = program_text(read_program(draw_block, {}), read_program(draw_many, {}))
-    return "\n".join([*DECLARATIONS, *mathematics(lines), TAKE, uniform_text(), *lines])
+    return drivers_text(draw_block, draw_many, provided=[uniform_text()])
 
 
 @cache
@@ -90,15 +80,13 @@ def rows_code() -> Code:
     return find_by_key(identity, lambda: build_object(rows_text(), driver=True), ("draw_block", "draw_many"))
 
 
-def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0, threads: int = 1) -> Array:
+def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0) -> Array:
     """Draw toys ``first_toy``, ``first_toy + 1``, ...; return (columns, toys, rows)."""
     out = np.empty((table.columns, toys, table.rows))
-    counter = np.zeros(1, np.int64)
     known = {
         WORDS: table.words.ctypes.data, NUMBERS: table.numbers.ctypes.data, OUT: out.ctypes.data,
-        OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, COUNTER: counter.ctypes.data, TOYS: toys,
+        OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, TOYS: toys,
     }  # fmt: skip
     job = np.array([known.get(k, 0) for k in range(TOYS + 1)], np.int64)
-    team = max(1, min(threads, toys, out.size // WORTH_THREADS))
-    WORKERS.run(rows_code(), "draw_many", [int(job.ctypes.data)] * team)
+    rows_code().functions["draw_many"](int(job.ctypes.data))
     return out

@@ -23,12 +23,11 @@ from morefit.targets.coefficients import (
     INVERSE_ROOT_TWO_PI,
     LEAST_ORDER,
 )
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
+from morefit.targets.cpu.vecmath.function import INFINITY, LARGE, NAN, vector_function
 from morefit.targets.cpu.writer import Writer
 
 TOGETHER = 4  # nodes in one round of the loop: their exponentials do not wait for each other
 NEGLIGIBLE = 2.0**-57
-LARGE = 1e150  # whose square does not overflow
 
 
 def _kve(w: Writer, nu: str, x: str, derivatives: int, by_x: int) -> str:
@@ -94,7 +93,6 @@ def _second_kind(w: Writer, nu: str, x: str, *, by_order: int, by_x: int) -> str
 
 
 TINY = 1e-150  # instead of zero, where derivatives have a limit
-LARGE = 1e150  # whose square does not overflow
 
 
 def _power_series(w: Writer, nu: str, x: str, by_order: int, by_x: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.dataclass import dataclass
-from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.cpu.vecmath.function import LN2, vector_function
 from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -77,7 +77,6 @@ TANH = (
 
 TANH_SMALL = 0.55  # above it tanh > 1/2, so that 1 - 2 / (e^2x + 1) loses nothing
 INVERSE_LN2 = 1.4426950408889634
-LN2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,12 @@ from morefit.targets.coefficients import (
     INVERSE_ROOT_PI,
 )
 from morefit.targets.cpu.vecmath.exponential import exp_modest, exp_of_pair
-from morefit.targets.cpu.vecmath.function import vector_function
+from morefit.targets.cpu.vecmath.function import LARGE, vector_function
 from morefit.targets.cpu.vecmath.trigonometric import double_angle, sine_and_cosine_of
 from morefit.targets.cpu.writer import Writer
 
 Complex = tuple[str, str]
 GAUSSIAN_ZERO = 28.0  # exp(-x^2) is zero from here on
-LARGE = 1e150  # whose square does not overflow
 LARGEST = 1e307  # whose inverse does not underflow
 # above, exp(-z^2) is no part of w far out; below the real axis all of 2 exp(-z^2) is, on it a half
 REAL_AXIS = 0.01

@@ -46,6 +46,9 @@ def vector_function(
 
 INFINITY = float("inf")
 NAN = float("nan")
+LARGE = 1e150  # whose square does not overflow
+LN2 = 0.6931471805599453
+PI = (3.141592653589793, 1.2246467991473532e-16)  # and what is missing of it
 
 
 def widened(body: Write) -> Write:

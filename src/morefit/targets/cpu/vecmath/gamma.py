@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.targets.coefficients import DIGAMMA, TETRAGAMMA, TETRAGAMMA_FROM, TRIGAMMA
-from morefit.targets.cpu.vecmath.function import INFINITY, NAN, vector_function
+from morefit.targets.cpu.vecmath.function import INFINITY, NAN, PI, vector_function
 from morefit.targets.cpu.vecmath.logarithm import log_pair
 from morefit.targets.cpu.vecmath.trigonometric import sine_and_cosine
 from morefit.targets.cpu.writer import Pair, Writer
@@ -53,7 +53,6 @@ STIRLING_CONSTANT = (0.4189385332046727, 1.6728209650585413e-17)  # (log(2 pi) -
 STIRLING_FROM = 2.5
 ASYMPTOTIC_FROM = 4.0
 INVERSE_PI = (0.3183098861837907, -1.9678676675182486e-17)
-PI = (3.141592653589793, 1.2246467991473532e-16)
 
 
 def _turns(w: Writer, r: str) -> tuple[Pair, Pair]:

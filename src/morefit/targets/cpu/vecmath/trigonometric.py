@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from morefit.dataclass import dataclass
-from morefit.targets.cpu.vecmath.function import INFINITY, vector_function
+from morefit.targets.cpu.vecmath.function import INFINITY, LN2, PI, vector_function
 from morefit.targets.cpu.writer import Pair, Writer
 
 # Coefficients, lowest first, are minimax fits by Remez exchange in 45 digits (mpmath), rounded to float.
@@ -211,7 +211,6 @@ ASIN = (
     -0.021120705021400368,
     0.03270460771128649,
 )
-PI = (3.141592653589793, 1.2246467991473532e-16)
 
 
 def _atan_tail(w: Writer, x: str) -> str:
@@ -286,7 +285,6 @@ def acos(w: Writer, x: str) -> str:
     return w.select(large, outer, middle)
 
 
-LN2 = 0.6931471805599453
 LARGE = 2.0**60  # asinh(x) and acosh(x) are log(2 x) from here on, and x^2 does not overflow before
 
 

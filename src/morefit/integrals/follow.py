@@ -1,195 +1,36 @@
-"""Numerical integrals at run time: boxes that follow the parameters, made anew where they no longer resolve the integrand."""
+"""Integrals as functions of parameters: by boxes that follow these, or by a sample whose events are the nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.arrays import Array
-from morefit.dataclass import dataclass
-from morefit.expr import ONE, Expr, column, const, substitute
+from morefit.expr import Expr
 from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_in_boxes, zeros_of_sums
-from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Domain, Measure, Nodes, refine
-from morefit.rewrite.derive import derivatives
-from morefit.rewrite.simplify import normalise
+from morefit.expr.quadrature import Adapted, Boxes, Measure, Nodes, refine
+from morefit.integrals.boxes import COARSER, SMALL_BOX, FixedBoxes, Made, Reading, SharedBoxes
+from morefit.integrals.integral import MAX_PROBES, NARROW, Integral
 from morefit.targets.base import Events
 
-MAX_PROBES = 4  # places at which the height of a peak is looked at in every call;
-# of further peaks that move, whether they are still in small boxes, if they were in smaller ones than this part of an axis
-SMALL_BOX = 1 / 64
 NEXT_TO = 16  # boxes
 CUT = 0.9  # of the width of a box, at most, if it was cut
-NARROW = 1e-6  # width of a peak in whose units the boxes around them are counted
 MAX_ROWS = 4  # rows of parameters that boxes are made for together, and that earlier boxes were made for
 MAX_REMAKES = 4  # of boxes in one call
 RESOLVED = 1e-8  # highest Legendre coefficients relative to the integral: less needs no better boxes,
 # where the coefficients do not fall geometrically, so that the error is no square of them
 RESOLVED_SINGULAR = 1e-10
-REACH = 40.0  # widths of a peak outside of the range: nothing is left of it inside
 GROWTH = 3.0  # of those coefficients, after which boxes are made anew
 COARSE = 1.5  # widths of a peak that a box may have in any case
-COARSER = 1.5  # growth of that, after which boxes are made anew
 DERIVATIVES = 4e-10  # tolerance for derivatives of the integral, relative to their sizes
 MORE_BOXES = {1: 48, 2: 256, 3: 512}  # that they may take
-MORE_POINTS = 5  # in each direction, of boxes that check others
 MAX_KNOWN = 16  # boxes of an integral, for as many starts of fits
 
 Bind = Callable[[Nodes, Events], Callable[[Array], Array]]  # nodes to a compiled sum over them
-
-
-@dataclass(frozen=True)
-class Integral:
-    """A domain, the integrand that its boxes are made for, and places on it where a peak may hide."""
-
-    domain: Domain
-    subject: tuple[Expr, ...]  # the integrand, the places, and conditions that could not be solved
-    parameters: tuple[Expr, ...]
-
-    @property
-    def integrand(self) -> Expr:
-        return self.subject[0]
-
-    @cached_property
-    def probed(self) -> tuple[tuple[Expr, ...], ...]:
-        """Some places, as expressions of parameters: a coordinate on each axis."""
-        by_axis: list[list[Expr]] = [[] for _ in self.domain.axes]
-        for place, k in zip(self.subject[1:], self.domain.places, strict=False):
-            by_axis[k].append(place)
-        middle = [const((axis.low + axis.high) / 2) for axis in self.domain.axes]
-        choices = [list(enumerate(own or [middle[k]])) for k, own in enumerate(by_axis)]
-        ranked = sorted(product(*choices), key=rank_of) if any(by_axis) else ()
-        points = []
-        for point in ranked[: max(MAX_PROBES, self.domain.tracked)]:
-            outer: dict[Expr, Expr] = {}
-            for axis, (_, coordinate) in zip(self.domain.axes, point, strict=True):
-                outer[column(axis.name)] = substitute(coordinate, outer)
-            points.append(tuple(outer.values()))
-        return tuple(points)
-
-    @cached_property
-    def probes(self) -> tuple[Expr, ...]:
-        """At each of those places: the integrand, its second derivative along each axis, and the coordinates."""
-        names = [column(axis.name) for axis in self.domain.axes]
-        (simple,) = normalise(self.integrand)
-        bends = [
-            derivatives(slope, [u])[0] for u, slope in zip(names, derivatives(simple, names), strict=True)
-        ]
-        here = [dict(zip(names, point, strict=True)) for point in self.probed]
-        probes: list[Expr] = []
-        for k, at in enumerate(here):
-            peak = (simple, *bends) if k < MAX_PROBES else (ONE, *(const(-(NARROW**-2)) for _ in bends))
-            probes += (*(substitute(e, at) for e in peak), *at.values())
-        return tuple(probes)
-
-    @property
-    def is_scanned(self) -> bool:
-        """Whether there may be peaks at places that no formula gives."""
-        return self.domain.hidden and len(self.domain.axes) == 1
-
-    def values(self, row: Array) -> dict[str, float]:
-        return {leaf.name: float(x) for leaf, x in zip(self.parameters, row, strict=True)}
-
-
-def rank_of(point: tuple[tuple[int, Expr], ...]) -> tuple[bool, int]:
-    """Return how likely a peak is at a point made of numbered places on each axis: those of one number belong together."""
-    ranks = [rank for rank, _ in point]
-    return len(set(ranks)) > 1, sum(ranks)
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What a launch returns for each row of parameters, besides the integrals."""
-
-    value: Array  # (rows,) of the integrand
-    contrast: Array  # (rows,) relative to it
-    coarseness: Array  # (rows, places) widths of the boxes around them, in units of the width of a peak there
-    tails: Array  # (rows, places) the same of boxes at an end of the range, next to which a peak lies outside
-    ends: Array  # (rows, places) the same of boxes at the places, or at the end of the range next to those outside
-
-    @classmethod
-    def of(cls, out: Array, integral: Integral, boxes: Boxes) -> Reading:
-        axes = len(integral.domain.axes)
-        rest = out[:, out.shape[1] - 2 - len(integral.probes) :]
-        value, probes = rest[:, 0], rest[:, 2:].reshape(len(out), -1, 1 + 2 * axes)
-        with np.errstate(all="ignore"):
-            contrast = np.abs(rest[:, 1] / value)
-            heights = np.where(probes[:, :, :1] > 0, probes[:, :, :1], np.nan)
-            narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / heights)  # not a number in a valley
-            places = probes[:, :, 1 + axes :].reshape(-1, axes)
-            coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
-            low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
-            ends = np.clip(places, low, high)
-            beyond = boxes.widths_at(ends).reshape(narrowness.shape) * narrowness
-            distance = np.abs(ends - places).reshape(narrowness.shape) * narrowness
-        coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
-        near = (0 < distance) & (distance < REACH) & np.isfinite(beyond) & (axes == 1)
-        tails = np.where(near, beyond, 0.0)[:, :MAX_PROBES]
-        return cls(
-            value=value,
-            contrast=contrast,
-            coarseness=coarse.max(axis=2, initial=0.0),
-            tails=tails.max(axis=2, initial=0.0),
-            ends=np.nan_to_num(beyond).max(axis=2, initial=0.0),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Made:
-    """Boxes, the rows of parameters they were made for, and the worst reading there."""
-
-    rows: Array
-    adapted: Adapted
-    contrast: float
-    coarseness: Array  # (places,)
-    tails: Array  # (places,)
-    ends: Array  # (places,) the least of them
-    scanned: Array  # (zeros,) widths of the boxes around zeros of sums that no formula gives, if a narrow peak is there
-
-    def with_more_points(self, more: int) -> Made:
-        """Return the same boxes with more points in each direction."""
-        boxes = self.adapted.boxes
-        finer = replace(boxes, points=(boxes.points or boxes.domain.points) + more)
-        return replace(self, adapted=replace(self.adapted, boxes=finer))
-
-    def has_lost(self, widths: Array) -> bool:
-        """Return whether a peak that no formula points at may have moved into larger boxes, whose widths there are these."""
-        narrow = self.scanned <= SMALL_BOX
-        return len(widths) != len(narrow) or bool(np.any((widths > COARSER * self.scanned) & narrow))
-
-
-@dataclass(frozen=True, eq=False)
-class FixedBoxes:
-    """The nodes of some boxes, and what tells whether they still resolve the integrand."""
-
-    nodes: Nodes
-    limits: Array  # (1 + places,) bounds of the contrast, and of the coarseness at each place
-    edges: Array  # (boxes, axes, 2)
-
-
-@dataclass(eq=False)
-class SharedBoxes:
-    """The boxes of one likelihood, reused from call to call.
-
-    ``worst`` is the relative error at which an integral is refused; ``more_points`` asks for more in each box than usual.
-    """
-
-    worst: float = WORST_ERROR
-    more_points: int = 0
-    made: dict[tuple[object, ...], Made] = field(default_factory=dict)
-    bound: dict[tuple[object, ...], tuple[Made, Callable[[Array], Array]]] = field(default_factory=dict)
-    # for integrands alone, which value and derivatives have in common: the last rows of parameters, and boxes
-    alone: dict[Integral, tuple[bytes, Adapted]] = field(default_factory=dict)
-
-    def with_more_points(self) -> SharedBoxes:
-        """Return the same boxes with more points in each, which shows how accurate they are without any search."""
-        made = {key: one.with_more_points(MORE_POINTS) for key, one in self.made.items()}
-        return SharedBoxes(self.worst, self.more_points + MORE_POINTS, made)
 
 
 class SampleIntegral:
