@@ -692,6 +692,17 @@ def test_large_copies_go_in_pieces_through_slots(device, monkeypatch):
     np.testing.assert_array_equal(rest, numbers[:9_000])
 
 
+@pytest.mark.parametrize("name", ["f", "sigma", "wide", "tail"])
+def test_one_text_serves_many_true_values_of_components_of_one_form(device, monkeypatch, name):
+    monkeypatch.setattr(opencl_device.Device, "max_numbers", 512)  # as on a GPU
+    x, mu, n = mf.Observable("x", 0, 10), mf.Parameter("mu", 4.4), mf.Parameter("n", 3)
+    sigma, wide, tail = mf.Parameter("sigma", 0.5), mf.Parameter("wide", 0.9), mf.Parameter("tail", 1.5)
+    peaks = [mf.CrystalBall(x, mu, s, tail, n) for s in (sigma, wide, wide)]
+    model = mf.Sum([*peaks, mf.Exponential(x, -0.3)], fractions=[mf.Parameter("f", 0.3), 0.2, 0.2])
+    draws = [Sampler(model, all_values(model, {name: value}), OpenCL()) for value in (0.41, 0.437, 0.477)]
+    assert len({draw.compiled.program.source for draw in draws}) == 1
+
+
 def test_one_text_serves_many_true_values(device):
     model = model_of("mass")[0]
     draws = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from morefit.expr.build import same
 from morefit.expr.node import Expr, Value, make
 from morefit.expr.node_rule import NodeRule
-from morefit.expr.operations import NARY, Op, Operation
+from morefit.expr.operations import NARY, SYMMETRIC, Op, Operation
 from morefit.expr.quadrature import Domain
 from morefit.expr.symbol import Symbol
 
@@ -16,8 +16,13 @@ BINDING = (Op.INTEGRAL, Op.NODE_SUM)  # operations that bind columns of their ar
 DIVISION_PRICE = 10  # of the reciprocal that a negative power needs
 
 
-def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True) -> list[Expr]:
-    """Return every node below the roots, arguments before the nodes that use them."""
+def toposort(
+    *roots: Expr,
+    enter_integrals: bool = True,
+    enter_sums: bool = True,
+    arranged: Mapping[Expr, tuple[Expr, ...]] | None = None,
+) -> list[Expr]:
+    """Return every node below the roots, arguments before the nodes that use them; those of some nodes may be in another order."""
     closed = {op for op, enter in ((Op.INTEGRAL, enter_integrals), (Op.NODE_SUM, enter_sums)) if not enter}
     order: dict[Expr, None] = {}
     stack: list[Expr | None] = [*reversed(roots)]
@@ -30,10 +35,27 @@ def toposort(*roots: Expr, enter_integrals: bool = True, enter_sums: bool = True
         elif node not in order:
             if node.args and node.op not in closed:
                 stack += (node, None)
-                stack += node.args[::-1]
+                stack += (arranged.get(node, node.args) if arranged else node.args)[::-1]
             else:
                 order[node] = None
     return list(order)
+
+
+def forms_of(*roots: Expr) -> dict[Expr, tuple[int, int]]:
+    """Return the outermost operation of every formula, and a number for its form, which does not depend on the numbers in it."""
+    forms: dict[Expr, tuple[int, int]] = {}
+    for node in toposort(*roots):
+        parts = [forms[a] for a in node.args]
+        name = node.order[1] if not parts and node.op is not Op.CONST else 0
+        own = tuple(sorted(parts) if node.op in SYMMETRIC else parts)
+        forms[node] = (node.op.rank, hash((name, own)))
+    return forms
+
+
+def arranged_by_form(*roots: Expr) -> dict[Expr, tuple[Expr, ...]]:
+    """Return the arguments of symmetric operations in an order that does not depend on the numbers in them."""
+    forms = forms_of(*roots)
+    return {node: tuple(sorted(node.args, key=forms.__getitem__)) for node in forms if node.op in SYMMETRIC}
 
 
 def to_rows(root: Expr) -> tuple[tuple[Operation, tuple[int, ...], Value], ...]:

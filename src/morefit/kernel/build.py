@@ -24,8 +24,9 @@ from morefit.expr import (
     toposort,
     where,
 )
+from morefit.expr.walk import arranged_by_form
 from morefit.kernel.ir import Added, Body, Frame, Kernel, Pairs, Precision, Result, Sample, Scaled, Store, Sum
-from morefit.kernel.lower import lower
+from morefit.kernel.lower import NOT_ARRANGED, Arranged, lower
 from morefit.kernel.symbols import random_number
 from morefit.random.xoshiro import jump_table
 
@@ -200,16 +201,21 @@ def build_kernel(
     parameters: Sequence[Expr],
     precision: Precision,
 ) -> Kernel:
-    """Lower both stages; ``exprs`` are those of the loop, rewritten."""
-    scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
+    """Lower both stages; ``exprs`` are those of the loop, rewritten. Kernels that draw are the same for most true values."""
     terms = per_call.terms
+    scalars, columns = leaves(Op.SCALAR, *exprs), leaves(Op.COLUMN, *exprs)
     if any(node.op is Op.TABLE or node.op.spelled for node in toposort(*exprs, *terms)):
         exprs, terms = rebuild(exprs, spell_cells), rebuild(terms, spell_cells)
     tables = leaves(Op.TABLE, *exprs, *terms)
+    arranged: Arranged = NOT_ARRANGED
+    if isinstance(loop, StoreLoop) and loop.draws:
+        arranged = arranged_by_form(*exprs)
+        place = {node: k for k, node in enumerate(toposort(*exprs, arranged=arranged))}
+        columns, tables = (sorted(some, key=lambda n: place.get(n, len(place))) for some in (columns, tables))
     sums = [node for node in toposort(*exprs, *terms) if node.op is Op.NODE_SUM]
     rules = dict.fromkeys(rule for node in sums for rule in rule_of(node).tables)
     places = {leaf: f"table {k}" for k, leaf in enumerate(tables)}  # a kernel serves all contents
-    body = lower(exprs, names_of((*scalars, *columns)) | places)
+    body = lower(exprs, names_of((*scalars, *columns)) | places, arranged=arranged)
     frame = frame_of(loop, columns, body, per_call)
     own = (jump_table(),) if isinstance(frame, Sample) and frame.streams else ()
     names = names_of(parameters)

@@ -25,11 +25,18 @@ LARGEST_CHAIN = 64  # a larger whole power is left to the power function
 LONG_SUM = 6  # terms; a sum of that many is added as two halves, which need not wait for each other
 
 
+Arranged = Mapping[Expr, tuple[Expr, ...]]  # arguments in another order
+NOT_ARRANGED: Arranged = {}
+
+
 class Lowering:
     """Collects lines; equal lines are written once."""
 
-    def __init__(self, prefix: str, around: Lowering | None = None) -> None:
+    def __init__(
+        self, prefix: str, around: Lowering | None = None, arranged: Arranged = NOT_ARRANGED
+    ) -> None:
         self.prefix = prefix
+        self.arranged: Arranged = around.arranged if around else arranged
         self.lines: list[Line | NodeLoop] = []
         self.numbers: Iterator[int] = around.numbers if around else count()
         self.seen: dict[tuple[object, ...], str] = dict(around.seen) if around else {}
@@ -49,14 +56,16 @@ class Lowering:
             self.lines.append(Line(self.seen[key], op, args))
         return self.seen[key]
 
-    def node(self, node: Expr, args: Sequence[Atom]) -> Atom:
+    def node(self, node: Expr, atoms: Mapping[Expr, Atom]) -> Atom:
         """Lower one node whose arguments have names."""
+        nodes = self.arranged.get(node, node.args)
+        args = [atoms[a] for a in nodes]
         if node.op is Op.NAMED:
             return args[0]
         if node.op is Op.ADD:
-            return self.add(node.args, args)
+            return self.add(nodes, args)
         if node.op is Op.MUL:
-            return self.multiply(node.args, args)
+            return self.multiply(nodes, args)
         if node.op is Op.POW and node.args[1].op is Op.CONST:
             return self.power(args[0], node.args[1].number)
         return self.line(node.op, *args)
@@ -121,14 +130,17 @@ def is_minus_one(node: Expr) -> bool:
     return node.op is Op.CONST and node.number == -1.0
 
 
-def lower(roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v") -> Body:
-    """Write expressions as lines; leaves and whatever else is in ``names`` are inputs."""
-    return lower_inside(roots, dict(names), Lowering(fresh_prefix(prefix, *roots, *names)))
+def lower(
+    roots: Sequence[Expr], names: Mapping[Expr, str], prefix: str = "v", arranged: Arranged = NOT_ARRANGED
+) -> Body:
+    """Write expressions as lines; leaves and whatever else is in ``names`` are inputs. Some arguments may be in another order."""
+    lowering = Lowering(fresh_prefix(prefix, *roots, *names), arranged=arranged)
+    return lower_inside(roots, dict(names), lowering)
 
 
 def lower_inside(roots: Sequence[Expr], atoms: dict[Expr, Atom], lowering: Lowering) -> Body:
     """Write expressions of what has names already; sums over the nodes of one rule share a loop."""
-    waiting = toposort(*roots)
+    waiting = toposort(*roots, arranged=lowering.arranged)
     while waiting:
         left = [node for node in waiting if not lower_node(node, atoms, lowering)]
         rules: dict[NodeRule, list[Expr]] = {}
@@ -157,7 +169,7 @@ def lower_node(node: Expr, atoms: dict[Expr, Atom], lowering: Lowering) -> bool:
         if bound or not all(a in atoms for a in node.args):
             return False
         assert node.op in NARY or len(node.args) == node.op.arity
-        atoms[node] = lowering.node(node, [atoms[a] for a in node.args])
+        atoms[node] = lowering.node(node, atoms)
     return True
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morefit.expr import ONE, SYMMETRIC, ZERO, Expr, Op, make, price, toposort, where
+from morefit.expr import ONE, SYMMETRIC, ZERO, Expr, Op, make, price, where
 from morefit.expr.build import same
 from morefit.expr.operations import Operation
-from morefit.expr.walk import BINDING
+from morefit.expr.walk import BINDING, forms_of
 
 MAX_DEPTH = 60  # of formulas that are joined
 APART = frozenset({Op.CONST, Op.SCALAR, Op.COLUMN, Op.TABLE, *BINDING})  # are chosen as they are
@@ -38,7 +38,7 @@ class Choice:
 
     def __init__(self, exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> None:
         self.edges, self.number = edges, number
-        self.forms = forms_of(exprs)
+        self.forms = forms_of(*exprs, *NEUTRAL.values())
         self.known: dict[tuple[tuple[int, ...], tuple[Expr, ...]], Expr] = {}
         self.made = self.between(tuple(range(len(exprs))), tuple(exprs), 0)
 
@@ -93,14 +93,3 @@ class Choice:
             ]
         chosen = (self.between(places, column, depth + 1) for column in zip(*rows, strict=True))
         return make(op, tuple(chosen), exprs[0].value)
-
-
-def forms_of(exprs: Sequence[Expr]) -> dict[Expr, tuple[int, int]]:
-    """Return the outermost operation of every formula, and a number for its form, which does not depend on the numbers in it."""
-    forms: dict[Expr, tuple[int, int]] = {}
-    for node in toposort(*exprs, *NEUTRAL.values()):
-        parts = [forms[a] for a in node.args]
-        name = node.order[1] if not parts and node.op is not Op.CONST else 0
-        own = tuple(sorted(parts) if node.op in SYMMETRIC else parts)
-        forms[node] = (node.op.rank, hash((name, own)))
-    return forms
