@@ -34,10 +34,7 @@ Linear = dict[str, Any]
 
 def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
     """Describe where a density is most negative at values of all parameters; empty if it is not, as far as a grid shows."""
-    if not has_grid(model):
-        return ""
-    within = all(p.low <= values[p.name] <= p.high for p in model.parameters)
-    if within and never_negative(model, values):
+    if not has_grid(model) or never_negative(model, values):
         return ""
     grid = grid_of(model)
     heights = grid.heights(values)
@@ -107,8 +104,8 @@ class Grid:
         with np.errstate(all="ignore"):
             if self.slopes is not None:
                 names, matrix = self.slopes
-                heights: Array = matrix @ [1.0, *(values[name] for name in names)]
-                if np.isfinite(heights).all():
+                heights: Array = matrix @ np.array([1.0, *[values[name] for name in names]])
+                if heights.min() >= 0 or np.isfinite(heights).all():  # nan is the least number
                     return heights
             done = self.known.copy()
             evaluate_nodes(self.order, {**values, **self.columns}, done)
@@ -188,9 +185,11 @@ def line_of(ranges: Sequence[Bounds], points: int) -> Array:
 
 
 def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
-    """Return whether a density is known to have no negative values: its parts at any parameters, with their weights at these."""
+    """Return whether a density is known to have no negative values: its parts at parameters within limits, with their weights at these."""
     weights = doubtful_weights(model)
-    return weights is not None and all(evaluate(weight, values) >= 0 for weight in weights)
+    if weights is None or not all(evaluate(weight, values) >= 0 for weight in weights):
+        return False
+    return all(p.low <= values[p.name] <= p.high for p in model.parameters)
 
 
 @lru_cache(maxsize=256)  # every fit asks

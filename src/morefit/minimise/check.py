@@ -288,7 +288,7 @@ def failure_reasons(
         )
     elif verdict.falling:
         yield from map(endless, verdict.falling)
-    elif not np.all(np.isfinite(verdict.inverse)):
+    elif not np.isfinite(verdict.inverse).all():
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"

@@ -229,7 +229,8 @@ class HasBlinded(Protocol):
 
 def check_blinding(parameters: Iterable[Parameter], values: Any) -> None:
     """Refuse the result of a fit in which parameters were blinded otherwise: its numbers stand for other values."""
-    if not isinstance(values, HasBlinded):
+    # protocols take long to check
+    if values is None or isinstance(values, dict) or not isinstance(values, HasBlinded):
         return
     for p in parameters:
         if p.name in values.values and not p.is_blinded_as(values.blinded.get(p.name)):

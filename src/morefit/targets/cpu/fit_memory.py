@@ -95,15 +95,14 @@ def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
 def stored_words(part: PartBatch) -> list[int]:
     """Return where each column of stored events begins, and where it says from which number on those of each toy are."""
     assert part.starts is not None
-    return [
-        word
-        for column in part.events
-        for word in (
-            (0, address(column.pieces.places))
-            if isinstance(column, ScatteredColumn)
-            else (address(column.values), address(part.starts))
-        )
-    ]
+    starts = address(part.starts)
+    words: list[int] = []
+    for column in part.events:
+        if isinstance(column, ScatteredColumn):
+            words += 0, address(column.pieces.places)
+        else:
+            words += address(column.values), starts
+    return words
 
 
 def function(program: Program, name: str) -> int:

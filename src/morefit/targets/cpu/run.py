@@ -103,7 +103,7 @@ class Cpu:
         """Wait for machine code."""
         from morefit.targets.cpu.fit import take_contexts
 
-        job.spare.extend(take_contexts(job, 1, toys.sizes.max(axis=0, initial=0)))
+        job.spare.extend(take_contexts(job, 1, toys.largest))
 
     def fit_whole(self, job: WholeFit, toys: ToyBatch, width: int) -> Array | None:
         """Draw and fit toys, every thread on its own."""
