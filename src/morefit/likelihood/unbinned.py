@@ -126,7 +126,6 @@ class Likelihood(EventSums):
             settings,
             fixed=self.fixed_names if fixed is None else fixed,
             names=self.kernel_names if names is None else names,
-            alike=self if constraints is None else None,
             weight=self.weight,
         )
         return other

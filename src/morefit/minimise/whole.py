@@ -126,8 +126,7 @@ def part_values(part: Likelihood, problem: Problem) -> Array:
     """Return the parameters of the sums of a part, with what its constraints measured."""
     if part.all_parameters is problem.all_parameters and not part.constraints:
         return problem.first_row
-    values = np.array([[problem.values[p.name] for p in part.all_parameters]])
-    return np.asarray(part.with_measured(values)[0])
+    return np.array([*[problem.values[p.name] for p in part.all_parameters], *part.measured.tolist()])
 
 
 def find_plan(likelihood: Term, problem: Problem, compiled: Sums) -> Plan | None:
