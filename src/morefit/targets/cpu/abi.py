@@ -38,7 +38,7 @@ ARGUMENTS = (
 )
 REPORT_WORDS = 2  # of a block that draws: vectors with a density above its envelope, and abandoned vectors
 SIDE = 4  # a block of SIDE x SIDE sums of products stays in registers
-SEED, FIRST_TOY = (ARGUMENTS.index(name) for name in ("seed", "first_toy"))
+OUT, OUT_STEP, SEED, FIRST_TOY = (ARGUMENTS.index(name) for name in ("out", "out_step", "seed", "first_toy"))
 
 
 def signed(seed: int) -> int:
@@ -88,6 +88,13 @@ def find_tables(kernel: Kernel, writer: Writer) -> dict[str, str]:
 Function = Callable[[int], None]
 
 
+def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+    """Return where the numbers of an array begin."""
+    if array.flags.carray and array.size:  # several times as fast
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    return int(array.ctypes.data)
+
+
 class Arena:
     """A block of 64-bit words cut into named parts: one allocation, and addresses by arithmetic."""
 
@@ -98,7 +105,7 @@ class Arena:
             self.bounds[name] = end, end + size
             end += size
         self.words = np.empty(end, np.int64)
-        self.start = int(self.words.ctypes.data)
+        self.start = address(self.words)
 
     def part(self, name: str) -> Integers:
         """Return the words of a part."""

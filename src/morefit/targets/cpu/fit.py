@@ -22,12 +22,11 @@ from morefit.targets.base import (
     WholePart,
 )
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, address, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.fit_memory import (
     Memory,
-    address,
     function,
     native,
     rows_words,

@@ -9,11 +9,11 @@ from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING
 from morefit.targets.base import CountsPart, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, address, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text
-from morefit.targets.cpu.fit_memory import Memory, address, rows_words, set_toys, stored_words
+from morefit.targets.cpu.fit_memory import Memory, rows_words, set_toys, stored_words
 
 
 class CountsContext:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_char
 from typing import Protocol, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from morefit.kernel.rows_layout import RowsTable
 from morefit.resources import aligned
 from morefit.targets.base import PartBatch, Program, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, Code, Target
+from morefit.targets.cpu.abi import ARGUMENTS, Code, Target, address
 from morefit.targets.cpu.columns import ScatteredColumn
 
 
@@ -84,12 +83,6 @@ def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
     words[stages.SIZES_STEP] = toys.sizes.shape[1]
     words[stages.MEASURED] = 0 if measured is None else address(measured)
     words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
-
-
-def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    if array.flags.carray and array.size:  # several times as fast
-        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
 
 
 def stored_words(part: PartBatch) -> list[int]:

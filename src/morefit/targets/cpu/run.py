@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from functools import cache, cached_property
 from typing import ClassVar
 
@@ -29,7 +30,19 @@ from morefit.targets.base import (
     show_source,
     shows_source,
 )
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, Arena, Code, Target, block_words, signed
+from morefit.targets.cpu.abi import (
+    ARGUMENTS,
+    FIRST_TOY,
+    OUT,
+    OUT_STEP,
+    SEED,
+    Arena,
+    Code,
+    Target,
+    address,
+    block_words,
+    signed,
+)
 from morefit.targets.cpu.columns import CpuColumn, ScatteredColumn
 from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.threads import WORKERS
@@ -142,6 +155,7 @@ class CpuProgram:
     pending: Pending
     target: Target
     threads: int
+    spare: list[Workspace] = field(default_factory=list)  # of the last draw
 
     @property
     def source(self) -> str:
@@ -162,8 +176,16 @@ class CpuProgram:
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
         """Draw the events of each set, one toy each, from random numbers that the seed and its number determine."""
-        launch = CpuLaunch(self, (), events, ())
-        return Workspace(launch, len(parameters)).draw(parameters, seed, first_toy)
+        try:
+            space = self.spare.pop()
+        except IndexError:
+            space = None
+        if space is None or not space.serves(events):
+            space = Workspace(CpuLaunch(self, (), events, ()), len(parameters))
+        drawn = space.draw(events, parameters, seed, first_toy)
+        if space.sets == 1:  # the usual case
+            self.spare[:] = [space]
+        return drawn
 
     @cached_property
     def words(self) -> int:
@@ -230,6 +252,11 @@ def tasks_of(sizes: Integers, sets: int) -> tuple[Sequence[int] | Integers, int 
     return first, np.repeat(np.arange(sets, dtype=np.int64), blocks), int(sizes.sum())
 
 
+def step_of(count: int) -> int:
+    """Return how far the columns of some events are apart, so that vectors can read past the end of each."""
+    return -(-count // PADDING) * PADDING + PADDING
+
+
 class Workspace:
     """Everything one launch needs besides the program and the columns: all small arrays in one block of memory."""
 
@@ -258,10 +285,11 @@ class Workspace:
         self.parameters = arena.part("parameters").view(np.float64).reshape(-1, padded)
         self.partials = arena.part("partials").view(np.float64)
         self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
-        self.step = -(-self.count // PADDING) * PADDING + PADDING
+        self.step = step_of(self.count)
         self.threads = min(program.threads, tasks) if total * program.effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
-        self.out = self.make_output()
+        # each draw has room of its own
+        self.out = np.empty(0) if isinstance(kernel.frame, Sample) else self.make_output()
         self.size = self.arena.words.size + self.out.size
         self.args = arena.part("arguments")
         words = self.arguments(events.shared)
@@ -278,23 +306,23 @@ class Workspace:
 
     def arguments(self, shared: bool) -> dict[str, int]:
         """Return the argument table of every function of the program; what is left out is zero."""
-        address = self.arena.address
+        place = self.arena.address
         return {
-            "parameters": address("parameters"),
-            "scalars": address("scalars"),
+            "parameters": place("parameters"),
+            "scalars": place("scalars"),
             "padded": self.padded,
             "sets": self.sets,
-            "columns": address("columns"),
-            "starts": address("starts"),
-            "stops": address("stops"),
+            "columns": place("columns"),
+            "starts": place("starts"),
+            "stops": place("stops"),
             "bounds_step": 0 if shared else 1,
-            "task_set": address("task_set"),
-            "first_task": address("first_task"),
+            "task_set": place("task_set"),
+            "first_task": place("first_task"),
             "tasks": self.tasks,
-            "counter": address("counter") + 8 * PADDING,
+            "counter": place("counter") + 8 * PADDING,
             "grain": self.grain,
-            "partials": address("partials"),
-            "out": address("sums") if self.summing else self.out.ctypes.data,
+            "partials": place("partials"),
+            "out": place("sums") if self.summing else address(self.out),
             "out_step": self.step,
         }
 
@@ -304,20 +332,27 @@ class Workspace:
             return self.out.copy()
         return self.out[:, :, : self.count].copy()
 
-    # the workspace must not be used again after these: its output is what they return
-
     def store(self) -> tuple[CpuColumn, ...]:
-        """Compute columns without parameters."""
+        """Compute columns without parameters; the workspace must not be used again, as its output is what this returns."""
         self.run(np.empty((1, 0)))
         return self.columns(self.out[0])
 
-    def draw(self, parameters: Array, seed: int, first_toy: int) -> Drawn:
-        """Draw events."""
-        self.args[SEED] = signed(seed)
-        self.args[FIRST_TOY] = first_toy
+    def serves(self, events: Events) -> bool:
+        """Return whether there is room to draw other events: those of one set, in as many tasks."""
+        return self.sets == len(events.stops) == 1 and self.tasks == -(-events.count // BLOCK)
+
+    def draw(self, events: Events, parameters: Array, seed: int, first_toy: int) -> Drawn:
+        """Draw events, as many as those that the workspace was made for or others that it serves."""
+        if events.count != self.count:
+            self.count, self.step = events.count, step_of(events.count)
+            self.arena.part("stops")[:] = events.stops
+        out = self.make_output()
+        args = self.args
+        args[OUT], args[OUT_STEP] = address(out), self.step
+        args[SEED], args[FIRST_TOY] = signed(seed), first_toy
         self.run(parameters)
         failures = self.partials.reshape(-1, 2).sum(axis=0) if self.partials.any() else (0, 0)
-        return Drawn(self.columns(self.out), *map(int, failures))
+        return Drawn(self.columns(out), *map(int, failures))
 
     def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
         rows[:, self.count :] = rows[:, self.count - 1 : self.count] if self.count else 1.0
