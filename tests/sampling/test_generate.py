@@ -110,6 +110,15 @@ def test_more_events_begin_with_the_same(generator):
     np.testing.assert_array_equal(long[:, :1000], short)
 
 
+def test_a_draw_is_not_changed_by_later_ones_in_the_same_memory():
+    model = model_of("kstarmumu")
+    together = drawn(model, [300, 300, 20, 2000, 300])
+    source = sampler(model)
+    apart = [source.draw(np.array([n]), SEED, t).columns for t, n in enumerate([300, 300, 20, 2000, 300])]
+    joined = [np.concatenate([c.values for c in column]) for column in zip(*apart, strict=True)]
+    np.testing.assert_array_equal(together, joined)
+
+
 def test_a_toy_does_not_depend_on_the_size_of_others():
     model = zoo.mass()[0]
     np.testing.assert_array_equal(drawn(model, [7, 500])[:, 7:], drawn(model, [4100, 500])[:, 4100:])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 MAX_DOUBLE = sys.float_info.max
 PIECE = 1 << 20  # numbers of a column that a thread takes
+FEW = 1 << 14  # numbers, of which argmin finds the least in a quarter of the time of min; of many in more
 # What to do with columns that are not real numbers, by the kind of their dtype.
 CONVERSIONS = {
     "c": "take its real part or its absolute value",
@@ -265,14 +266,14 @@ def is_outside(column: Array, observable: Ranged) -> Mask:
 
 def all_between(column: Array, low: float, high: float) -> bool:
     """Return whether all numbers lie between two others; NaN does not."""
-    if len(column) <= PIECE:
-        return is_between(column, low, high)
-    return all(on_all_cores(lambda cut: is_between(column[cut], low, high), len(column), PIECE))
+    if len(column) < FEW:
+        return not len(column) or bool(column[column.argmin()] >= low and column[column.argmax()] <= high)
 
+    def between(cut: slice) -> bool:
+        piece = column[cut]
+        return bool(piece.min() >= low and piece.max() <= high)
 
-def is_between(column: Array, low: float, high: float) -> bool:
-    """Return whether all numbers of a column, or of a piece of one, lie between two others."""
-    return not len(column) or bool(column.min() >= low and column.max() <= high)
+    return all(on_all_cores(between, len(column), PIECE))
 
 
 def copied(array: NDArray[Any]) -> Array:

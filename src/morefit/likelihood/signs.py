@@ -96,7 +96,7 @@ class Grid:
             parts[node] = linear
         total = {"": 0.0} | parts[self.density]
         points = len(next(iter(self.columns.values())))
-        matrix = np.stack([np.broadcast_to(total[name], points) for name in total], axis=1)
+        matrix = np.stack([np.broadcast_to(total[name], points) for name in total]).T
         return ([name for name in total if name], matrix) if np.isfinite(matrix).all() else None
 
     def heights(self, values: Mapping[str, float]) -> Array:
@@ -105,7 +105,7 @@ class Grid:
             if self.slopes is not None:
                 names, matrix = self.slopes
                 heights: Array = matrix @ np.array([1.0, *[values[name] for name in names]])
-                if heights.min() >= 0 or np.isfinite(heights).all():  # nan is the least number
+                if heights[heights.argmin()] >= 0 or np.isfinite(heights).all():  # nan is the least number
                     return heights
             done = self.known.copy()
             evaluate_nodes(self.order, {**values, **self.columns}, done)

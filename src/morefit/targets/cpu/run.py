@@ -351,7 +351,7 @@ class Workspace:
         args[OUT], args[OUT_STEP] = address(out), self.step
         args[SEED], args[FIRST_TOY] = signed(seed), first_toy
         self.run(parameters)
-        failures = self.partials.reshape(-1, 2).sum(axis=0) if self.partials.any() else (0, 0)
+        failures = self.partials.reshape(-1, 2).sum(axis=0) if np.count_nonzero(self.partials) else (0, 0)
         return Drawn(self.columns(out), *map(int, failures))
 
     def columns(self, rows: Array) -> tuple[CpuColumn, ...]:
