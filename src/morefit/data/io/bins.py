@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data.io.histogram import SAME, Histogram, check_histogram, contents, edges_of
+from morefit.data.io.histogram import SAME, Histogram, check_histogram, contents, edges_of, is_histogram
 from morefit.data.io.table import Ranged
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
@@ -37,8 +37,7 @@ def read_bins(
     It is one of the UHI protocol, or (counts, edges), edges being those of the only axis or a list of edges. With
     ``flow``, under- and overflow are bins from the end of the range to the first edge, and from the last edge on.
     """
-    # what is a tuple is no histogram of the protocol, whose check takes long
-    if not isinstance(histogram, tuple | list) and isinstance(histogram, Histogram):
+    if is_histogram(histogram):
         if variances is not None:
             raise DataError(
                 "histogram: has variances of its own; leave variances out, or pass (counts, edges)"
