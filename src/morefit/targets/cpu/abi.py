@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Integers
+from morefit.arrays import Integers, address
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import WORDS, Kernel, Sample, Sum
 
@@ -86,13 +86,6 @@ def find_tables(kernel: Kernel, writer: Writer) -> dict[str, str]:
 
 
 Function = Callable[[int], None]
-
-
-def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Return where the numbers of an array begin."""
-    if array.flags.carray and array.size:  # several times as fast
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
 
 
 class Arena:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.dataclass import dataclass
 from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import BLOCK
@@ -22,7 +22,7 @@ from morefit.targets.base import (
     WholePart,
 )
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, address, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.fit_memory import (

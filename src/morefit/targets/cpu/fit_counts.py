@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from morefit.arrays import Integers
+from morefit.arrays import Integers, address
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING
 from morefit.targets.base import CountsPart, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, address, signed
+from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text

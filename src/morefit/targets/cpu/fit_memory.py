@@ -7,12 +7,12 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.kernel.rows_layout import RowsTable
 from morefit.resources import aligned
 from morefit.targets.base import PartBatch, Program, ToyBatch
 from morefit.targets.cpu import fit_stages as stages
-from morefit.targets.cpu.abi import ARGUMENTS, Code, Target, address
+from morefit.targets.cpu.abi import ARGUMENTS, Code, Target
 from morefit.targets.cpu.columns import ScatteredColumn
 
 
@@ -45,7 +45,7 @@ class Memory:
     def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
         """Keep an array; return its address."""
         self.arrays.append(array)
-        return int(array.ctypes.data)
+        return address(array)
 
     def room(self, count: int) -> Array:
         array = aligned(count)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.kernel.rows_layout import RowsTable
 from morefit.kernel.rows_program import draw_rows
@@ -95,10 +95,10 @@ def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0, threads
     out = np.empty((table.columns, toys, table.rows))
     counter = np.zeros(1, np.int64)
     known = {
-        WORDS: table.words.ctypes.data, NUMBERS: table.numbers.ctypes.data, OUT: out.ctypes.data,
-        OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, COUNTER: counter.ctypes.data, TOYS: toys,
+        WORDS: address(table.words), NUMBERS: address(table.numbers), OUT: address(out),
+        OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, COUNTER: address(counter), TOYS: toys,
     }  # fmt: skip
     job = np.array([known.get(k, 0) for k in range(TOYS + 1)], np.int64)
     team = max(1, min(threads, toys, out.size // WORTH_THREADS))
-    WORKERS.run(rows_code(), "draw_many", [int(job.ctypes.data)] * team)
+    WORKERS.run(rows_code(), "draw_many", [address(job)] * team)
     return out

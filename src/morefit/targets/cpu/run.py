@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
@@ -39,7 +39,6 @@ from morefit.targets.cpu.abi import (
     Arena,
     Code,
     Target,
-    address,
     block_words,
     signed,
 )
@@ -196,7 +195,7 @@ class CpuProgram:
     def tables(self) -> tuple[list[Array], list[int]]:
         """The tables that the kernel reads, and the words that say where they are."""
         arrays = [table.array for table in self.kernel.tables]
-        return arrays, [word for array in arrays for word in (int(array.ctypes.data), 0)]
+        return arrays, [word for array in arrays for word in (address(array), 0)]
 
     @cached_property
     def effort(self) -> int:
