@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from ctypes import c_size_t
 from dataclasses import MISSING, fields
 from functools import cache, reduce
+from math import isfinite
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -44,6 +45,12 @@ def frozen_copy(items: Any, kind: type[np.generic] | None = None) -> NDArray[Any
     return read_only(np.array(items, kind))
 
 
+def all_finite(array: Array) -> bool:
+    """Return whether all numbers are finite; of few that takes a third of the time of asking each."""
+    # the sum of squares is finite, unless some are not or are very large
+    return isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+
+
 def row_sums(table: Integers) -> Integers:
     """Add up the numbers of each row, or return those of a single column; numpy takes ten times as long for short rows."""
     columns = table.reshape(len(table), -1).T
@@ -74,7 +81,8 @@ class Frozen:
         """Return a record of fields that need no conversion, as they are; those left out have their defaults."""
         kind: Any = cls
         record = object.__new__(cls)
-        vars(record).update(defaults_of(kind), **content)
+        vars(record).update(defaults_of(kind))
+        vars(record).update(content)
         return record
 
     def __post_init__(self) -> None:

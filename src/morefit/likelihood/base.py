@@ -218,20 +218,20 @@ class Term(ABC):
 
     def kinked(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point where the slope of a log density jumps: the Hessian misses that."""
-        return frozenset[str]().union(*(part.moved_kinks(floating) for part in self.parts))
+        return frozenset().union(*[part.moved_kinks(floating) for part in self.parts])
 
     def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
         """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
 
         -1 for angles whose limits are one point, and 0 for others.
         """
-        names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
+        names = frozenset().union(*[part.moved_edges(floating) for part in self.parts])
         angles = turning(self.parts, floating, limits)
         return tuple(1.0 if name in names else -1.0 if name in angles else 0.0 for name in floating)
 
     def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
         """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""
-        names = frozenset[str]().union(*(part.moved_steps(floating) for part in self.parts))
+        names = frozenset().union(*[part.moved_steps(floating) for part in self.parts])
         return tuple(name for name in floating if name in names)
 
     def compile_seconds(self) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -24,7 +25,7 @@ class BinContents:
     counts: Array
     variances: Array
 
-    @property
+    @cached_property
     def weighted(self) -> bool:
         return not np.array_equal(self.counts, self.variances)
 
@@ -93,7 +94,7 @@ def check_edges(observable: Ranged, edges: object, bins: int) -> Array:
             f"histogram: {bins} bins of '{observable.name}' need {bins + 1} edges, got shape {line.shape}"
         )
     # where all rise, those between finite ends are finite
-    if not (bins and np.all(line[1:] > line[:-1]) and isfinite(line[0]) and isfinite(line[-1])):
+    if not (bins and (line[1:] > line[:-1]).all() and isfinite(line[0]) and isfinite(line[-1])):
         raise DataError(f"histogram: edges of '{observable.name}' must be finite and rise, got {edges!r:.60}")
     low, high = float(observable.low), float(observable.high)
     for end, limit in ((0, low), (-1, high)):

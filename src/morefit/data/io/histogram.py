@@ -113,7 +113,7 @@ def spanning(observable: Ranged, edges: Array) -> Array:
 def contents(counts: Any, known: Any, *, arrays: bool = False) -> tuple[Array, Array]:
     """Return content and variance of every bin, of a histogram or of arrays; contents without variances must be counts."""
     values = np.asarray(counts, np.float64)
-    if known is None and arrays and np.all((values >= 0) & (values == np.floor(values)) & (values < np.inf)):
+    if known is None and arrays and ((values >= 0) & (values == np.floor(values)) & (values < np.inf)).all():
         return values, values  # counts, as a rule
     remedy = "pass variances= of these contents" if arrays else "fill it with storage=hist.storage.Weight()"
     if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):
