@@ -85,6 +85,12 @@ class Frozen:
         vars(record).update(content)
         return record
 
+    def updated(self, **content: Any) -> Self:
+        """Return the record with other fields, which need no conversion."""
+        kind: Any = type(self)
+        own = {name: getattr(self, name) for name in field_names(kind)}
+        return self.converted_from(**own | content)
+
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for name in field_names(kind):

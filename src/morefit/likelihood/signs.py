@@ -90,7 +90,8 @@ class Grid:
         """The derivatives of the density at all points by parameters, with its value where all are zero; None if it is not linear."""
         parts: dict[Expr, Linear] = {node: {"": value} for node, value in self.known.items()}
         for node in self.order:
-            linear = linear_in(node, [parts[arg] for arg in node.args if arg in parts])
+            with np.errstate(all="ignore"):
+                linear = linear_in(node, [parts[arg] for arg in node.args if arg in parts])
             if linear is None:
                 return None
             parts[node] = linear
@@ -101,12 +102,12 @@ class Grid:
 
     def heights(self, values: Mapping[str, float]) -> Array:
         """Return the density at all points, zero where it is not a number."""
+        if self.slopes is not None:
+            names, matrix = self.slopes
+            heights: Array = matrix.dot(np.array([1.0, *[values[name] for name in names]]))  # @ may warn
+            if heights[heights.argmin()] >= 0 or np.isfinite(heights).all():  # nan is the least number
+                return heights
         with np.errstate(all="ignore"):
-            if self.slopes is not None:
-                names, matrix = self.slopes
-                heights: Array = matrix @ np.array([1.0, *[values[name] for name in names]])
-                if heights[heights.argmin()] >= 0 or np.isfinite(heights).all():  # nan is the least number
-                    return heights
             done = self.known.copy()
             evaluate_nodes(self.order, {**values, **self.columns}, done)
         density = done[self.density]
