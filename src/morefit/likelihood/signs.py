@@ -20,7 +20,7 @@ from morefit.expr.walk import BINDING
 from morefit.likelihood.accuracy import node_sums
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
-from morefit.model.parts import simulations
+from morefit.model.parts import is_simulated
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
 SLOW_POINTS = 64  # of one observable, where each of them has an integral
@@ -215,7 +215,7 @@ def doubtful_weights(model: Pdf) -> tuple[Expr, ...] | None:
 def has_grid(model: Pdf) -> bool:
     """Return whether the density of a model can be looked at on a grid."""
     few = len(model.observables) in POINTS
-    return few and not (model.given or counted_in(model) or simulations(model))
+    return few and not (model.given or counted_in(model) or is_simulated(model))
 
 
 @lru_cache(maxsize=256)

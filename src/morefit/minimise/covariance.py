@@ -11,12 +11,12 @@ import numpy as np
 from morefit.arrays import Array, Flags, Integers, read_only
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.sandwich import NOT_ONE
+from morefit.model.parts import is_simulated
 from morefit.records.fields import ByName
 from morefit.records.named_arrays import by_names
 from morefit.targets.base import Events
