@@ -36,6 +36,7 @@ from morefit.likelihood.event_nodes import (
     split_slow,
     varying,
 )
+from morefit.likelihood.parameters import symbols_of
 from morefit.likelihood.sums import constrained, request_of, triangle, unpack
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
@@ -370,7 +371,7 @@ class EventSums(Term):
         """Return the second derivatives of terms without events, by the floating parameters."""
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
-        floating = tuple(p.symbol for p in self.parameters)
+        floating = symbols_of(self.parameters)
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
             total += triangle(self.values_of(seconds, self.with_measured(full)), count)

@@ -73,7 +73,8 @@ def with_errors(
         covariance = spread(likelihood, result, reasons)
     else:
         middle = likelihood.add_up(problem.full(verdict.values), MIDDLE[chosen])[0]
-        covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)]) + verdict.own
+        own = middle if problem.every_row else middle[np.ix_(problem.rows, problem.rows)]
+        covariance = sandwich(verdict.inverse, own) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = covariance.diagonal()
     if result.valid and not (variances > 0).all():  # squares of tiny weights are zero

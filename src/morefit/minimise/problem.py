@@ -99,7 +99,9 @@ class Problem:
 
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
-        return self.full_rows(x[None, :])
+        values = self.template.copy()
+        values[0, self.columns] = x
+        return values
 
     def full_rows(self, points: Array) -> Array:
         """Complete floating values to all, a set for each row."""
