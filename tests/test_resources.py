@@ -9,7 +9,9 @@ import pytest
 
 import morefit as mf
 from morefit import resources as limits
+from morefit.arrays import address, read_only
 from morefit.errors import BackendError, DataError
+from morefit.records.named_arrays import ArrayByName
 from morefit.resources import available_cores, check_memory, core_quota, in_words
 
 CORES = 8
@@ -195,3 +197,13 @@ def test_nothing_reads_the_groups_of_this_machine_twice(machine):
     assert available_cores() == 1
     os.unlink(machine / "groups" / "cpu.max")
     assert available_cores() == 1
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.ones(3), np.ones(8)[5:], np.ones((3, 4)).T, np.empty(0), read_only(np.ones(2)), np.ones(2, np.int32)],
+    ids=["own", "part", "transposed", "empty", "read-only", "integers"],
+)
+def test_the_address_of_an_array_is_that_of_its_numbers(array):
+    assert address(array) == array.ctypes.data
+    assert address(array.view(ArrayByName)) == array.ctypes.data

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.errors import BackendError, DataError
 
 GROUPS = Path("/sys/fs/cgroup")
@@ -160,7 +160,7 @@ def aligned(count: int, kind: type[np.floating[Any]] = np.float64) -> np.ndarray
     """Return an array of ``count`` numbers that starts on a cache line, of any content."""
     size = count * np.dtype(kind).itemsize
     block = make_block(size + LINE)
-    start = -block.ctypes.data % LINE
+    start = -address(block) % LINE
     return block[start : start + size].view(np.ndarray).view(kind)
 
 
@@ -228,5 +228,5 @@ def can_read_past(column: Array) -> bool:
         block = block.base
     if type(block) is not Block or column.dtype != np.float64 or not column.flags.c_contiguous:
         return False
-    start = column.ctypes.data
-    return start % LINE == 0 and start + 8 * (len(column) + PADDING) <= block.ctypes.data + block.size
+    start = address(column)
+    return start % LINE == 0 and start + 8 * (len(column) + PADDING) <= address(block) + block.size

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, isfinite
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from morefit.errors import DataError, ModelError, MorefitError, OptionError
 
+OF_PROTOCOLS = {"__init__", "__subclasshook__"}  # which Python adds to each
 MAX_INTEGER = 10**308  # below it, whole numbers are finite doubles
 
 
@@ -21,6 +24,24 @@ def name_of(thing: Any) -> Any:
         return thing if isinstance(thing, str) else thing.name
     except (AttributeError, AssertionError):  # an expression has a name only if it is a single symbol
         return thing
+
+
+def follows(thing: object, protocol: Any) -> bool:
+    """Return whether a thing has all members of a protocol; not where a table has columns of their names, which it shows as attributes.
+
+    What its type has is looked up once: ``isinstance`` takes as long as a part of a fit.
+    """
+    kind: Any = type(thing)
+    missing = missing_members(kind, protocol)
+    return not missing or missing <= getattr(thing, "__dict__", {}).keys()
+
+
+@lru_cache(maxsize=512)
+def missing_members(kind: Any, protocol: Any) -> frozenset[str]:
+    """Return the members of a protocol that a type does not have."""
+    own = {name: member for base in protocol.__mro__[:-1] for name, member in vars(base).items()}
+    names = {name for name, member in own.items() if isinstance(member, FunctionType | property)}
+    return frozenset(name for name in names - OF_PROTOCOLS if not hasattr(kind, name))
 
 
 def as_number(value: Any) -> float | None:

@@ -17,6 +17,7 @@ import uproot
 
 import morefit as mf
 from morefit.data.sources import Query
+from morefit.validate import follows
 
 X, Y = mf.Observable("x", -5.0, 5.0), mf.Observable("y", -5.0, 5.0)
 ONE, TWO = np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0])
@@ -205,9 +206,23 @@ def test_a_column_is_found_by_its_name():
 
 
 def test_frames_are_not_taken_for_lazy_ones():
-    assert isinstance(Lazy(), Query)
+    assert follows(Lazy(), Query)
     for name, source in READ.items():
-        assert isinstance(source, Query) == (name == "a lazy frame of polars")
+        assert follows(source, Query) == (name == "a lazy frame of polars")
+
+
+@pytest.mark.parametrize(
+    "names", [("collect", "select"), ("column_names", "column"), ("fields", "layout"), ("kind", "variances")]
+)
+def test_columns_do_not_make_a_frame_something_else(names):
+    # this used to be a query, a table of Arrow, an awkward array and a histogram in Python 3.11
+    frame = pd.DataFrame(dict.fromkeys(names, ONE) | {"x": TWO})
+    assert mf.Dataset(frame, X)["x"].tolist() == TWO.tolist()
+
+
+def test_what_an_instance_has_counts():
+    assert follows(SimpleNamespace(collect=len, select=len), Query)
+    assert not follows(SimpleNamespace(collect=len), Query)
 
 
 def test_a_lazy_frame_runs_for_the_columns_that_are_needed():

@@ -28,7 +28,8 @@ from morefit.sampling.generate import (
 )
 from morefit.sampling.inversion import PROBABILITY, evaluate_plainly, normal_quantile
 from morefit.sampling.recipe import bind_values, recipe
-from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu import workspace
+from morefit.targets.cpu.columns import CpuColumn
 from morefit.targets.cpu.run import Cpu
 from morefit.targets.reference.run import Reference
 
@@ -48,7 +49,7 @@ MODELS = ("mass", "kstarmumu", "gaussian", "crystal ball", "extended", "product"
 @pytest.fixture(autouse=True)
 def _threads_for_every_launch(monkeypatch):
     """Wake the threads also for the little work that tests have."""
-    monkeypatch.setattr(cpu, "WORTH_THREADS", 0.0)
+    monkeypatch.setattr(workspace, "WORTH_THREADS", 0.0)
 
 
 @cache
@@ -108,6 +109,15 @@ def test_more_events_begin_with_the_same(generator):
     model = model_of("kstarmumu")
     long, short = (drawn(model, [n], generator=generator) for n in (5000, 1000))
     np.testing.assert_array_equal(long[:, :1000], short)
+
+
+def test_a_draw_is_not_changed_by_later_ones_in_the_same_memory():
+    model = model_of("kstarmumu")
+    together = drawn(model, [300, 300, 20, 2000, 300])
+    source = sampler(model)
+    apart = [source.draw(np.array([n]), SEED, t).columns for t, n in enumerate([300, 300, 20, 2000, 300])]
+    joined = [np.concatenate([c.values for c in column]) for column in zip(*apart, strict=True)]
+    np.testing.assert_array_equal(together, joined)
 
 
 def test_a_toy_does_not_depend_on_the_size_of_others():
@@ -536,8 +546,8 @@ def test_numbers_of_events_give_datasets_in_one_launch(monkeypatch):
 
 def test_issue_what_was_drawn_is_read_once_for_all_datasets(monkeypatch):
     """This used to copy everything from the device for each dataset: 4000 toys took 12 s instead of 0.8."""
-    reads, plain = [], cpu.CpuColumn.values.fget
-    monkeypatch.setattr(cpu.CpuColumn, "values", property(lambda column: reads.append(1) or plain(column)))
+    reads, plain = [], CpuColumn.values.fget
+    monkeypatch.setattr(CpuColumn, "values", property(lambda column: reads.append(1) or plain(column)))
     assert len(mf.generate(model_of("kstarmumu"), [5, 0, 7], seed=1, backend=Cpu())) == 3
     assert len(reads) == 3  # columns
 

@@ -8,7 +8,7 @@ import pytest
 
 from backend_rows import COMPILED, JUDGE, there
 from morefit.targets.base import Backend
-from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu import workspace
 
 FOLDER = Path(__file__).parent
 SIDES = {"two-threads", "width-4", "width-2", "width-1"}  # they share all but the loop with the main width
@@ -84,4 +84,4 @@ def fast(request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture(autouse=True)
 def _threads_for_every_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wake the threads also for the little work that tests have."""
-    monkeypatch.setattr(cpu, "WORTH_THREADS", 0.0)
+    monkeypatch.setattr(workspace, "WORTH_THREADS", 0.0)

@@ -263,9 +263,9 @@ def test_an_interrupt_waits_for_the_threads():
 import signal, sys
 sys.path.insert(0, sys.argv[1])
 import morefit as mf
-from morefit.targets.cpu import run as cpu
+from morefit.targets.cpu import workspace
 from zoo import around, mass
-cpu.WORTH_THREADS = 0
+workspace.WORTH_THREADS = 0
 model, data, x = mass(100_000)
 nll = mf.Likelihood(model, data, backend=mf.Cpu(threads=4))
 sets = around(x, 8)

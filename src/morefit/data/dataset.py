@@ -68,6 +68,7 @@ class Dataset:
     # observables in whose ranges all events lie, if these are all columns; else empty
     _checked: tuple[Ranged, ...]
     _labels: dict[str, tuple[str, ...]]  # of the columns that have the numbers of labels
+    _length: int
 
     __iter__: ClassVar[None] = None
     in_memory: ClassVar[bool] = True
@@ -110,8 +111,10 @@ class Dataset:
         checked: tuple[Ranged, ...],
     ) -> None:
         """Set the columns and weights of a new dataset, read-only."""
+        own = {name: read_only(np.ascontiguousarray(column)) for name, column in columns.items()}
         vars(self).update(
-            _columns={name: read_only(np.ascontiguousarray(column)) for name, column in columns.items()},
+            _columns=own,
+            _length=len(next(iter(own.values()))),
             _weights=None if weights is None else read_only(np.ascontiguousarray(weights)),
             _report=report,
             _labels=dict(labels),
@@ -373,7 +376,7 @@ class Dataset:
         return self._select(check_events(which, len(self)))
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
+        return self._length
 
     def __reduce__(self) -> tuple[Any, ...]:
         return build, (self._columns, self._weights, self._report, self._labels)

@@ -15,6 +15,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.model.observable import Observable
+from morefit.validate import follows
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +72,9 @@ def as_table(datasets: Any, weights: Any) -> tuple[Any, Integers, Any] | None:
                 f"fit_many: weights of groups must be the name of a column, or a formula of observables, got {weights!r:.60}"
             )
         return *table_of_groups(datasets), weights
-    if not isinstance(datasets, AwkwardArray) or datasets.layout.purelist_depth != 2:
+    if not follows(datasets, AwkwardArray) or datasets.layout.purelist_depth != 2:
         return None
-    if not (named or isinstance(weights, AwkwardArray)):
+    if not (named or follows(weights, AwkwardArray)):
         return None
     import awkward
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morefit.errors import DataError
-from morefit.validate import name_of, single_names
+from morefit.validate import follows, name_of, single_names
 
 if TYPE_CHECKING:
     from morefit.data.io.table import Ranged
@@ -24,7 +24,6 @@ NO_EVENTS = (
 PLAIN = (dict, list, np.ndarray)  # types that are no histograms, as usual data have
 
 
-@runtime_checkable
 class Frame(Protocol):
     """Anything with named columns: a DataFrame, a dataset."""
 
@@ -34,7 +33,6 @@ class Frame(Protocol):
     def __getitem__(self, name: Any, /) -> Any: ...
 
 
-@runtime_checkable
 class Query(Protocol):
     """A query, such as one of Spark, that has not been run."""
 
@@ -43,7 +41,6 @@ class Query(Protocol):
     def select(self, *columns: Any) -> Any: ...
 
 
-@runtime_checkable
 class LazyFrame(Query, Protocol):
     """A query of polars, which says what its columns are before it is run."""
 
@@ -52,7 +49,6 @@ class LazyFrame(Query, Protocol):
     def head(self, rows: int, /) -> Any: ...
 
 
-@runtime_checkable
 class ArrowTable(Protocol):
     """A table or a batch of pyarrow, whose ``columns`` are not names."""
 
@@ -62,7 +58,6 @@ class ArrowTable(Protocol):
     def column(self, name: str, /) -> Any: ...
 
 
-@runtime_checkable
 class AwkwardArray(Protocol):
     """An array of awkward; one of records has fields."""
 
@@ -77,7 +72,6 @@ class AwkwardArray(Protocol):
     def __getitem__(self, name: Any, /) -> Any: ...
 
 
-@runtime_checkable
 class RootHistogram(Protocol):
     """A histogram of PyROOT."""
 
@@ -86,11 +80,11 @@ class RootHistogram(Protocol):
     def GetBinContent(self, number: int, /) -> float: ...
 
 
-def raw_columns(source: object, ranges: Sequence[Ranged] | None, weights: str | None) -> dict[Any, object]:
+def raw_columns(source: Any, ranges: Sequence[Ranged] | None, weights: str | None) -> dict[Any, object]:
     """Return the columns of any source, not yet converted; of a query those of observables and weights alone."""
     wanted = None if ranges is None else [*(o.name for o in ranges), *([weights] if weights else [])]
-    plain = isinstance(source, (dict, Mapping, np.ndarray))  # protocols take longer to check
-    if not plain and isinstance(source, LazyFrame):
+    plain = isinstance(source, (dict, Mapping, np.ndarray))
+    if not plain and follows(source, LazyFrame):
         source = collected(source, wanted)
     try:
         if not plain and isinstance(source, str | bytes | PathLike):
@@ -111,33 +105,34 @@ def collected(query: LazyFrame, names: Sequence[Any] | None) -> Any:
     return (query.select(names) if set(names) <= set(known) else query.head(0)).collect()
 
 
-def named_columns(source: object, wanted: Sequence[Any] | None) -> dict[Any, object] | None:
+def named_columns(source: Any, wanted: Sequence[Any] | None) -> dict[Any, object] | None:
     """Return columns by name, of which some are wanted, or all; None if the source has no names."""
     if isinstance(source, Mapping):
         return {name_of(key): column for key, column in source.items()}
     if isinstance(source, np.ndarray):
         return {name: source[name] for name in source.dtype.names} if source.dtype.names else None
-    if isinstance(source, ArrowTable):
+    if follows(source, ArrowTable):
         return {name: source.column(name) for name in single_names(source.column_names, wanted)}
-    if isinstance(source, AwkwardArray):
+    if follows(source, AwkwardArray):
         return {name: source[name] for name in source.fields} or None
-    if isinstance(source, Frame):
+    if follows(source, Frame):
         return {name: source[name] for name in single_names(source.columns, wanted)}
     return None
 
 
-def refuse(source: object) -> None:
+def refuse(source: Any) -> None:
     """Raise an error for histograms, queries and iterators, which would be read as something else."""
     kind = type(source).__name__
-    if is_histogram(source) or isinstance(source, RootHistogram):
+    if is_histogram(source) or follows(source, RootHistogram):
         raise DataError(f"a histogram has no events, got one of type {kind}; {NO_EVENTS}")
     if isinstance(source, tuple) and len(source) == 2 and is_numpy_histogram(source[::-1]):
         raise DataError("a histogram is (counts, edges), got the edges first")
-    if isinstance(source, list | tuple) and source and isinstance(source[0], Mapping | Frame):
+    first = source[0] if isinstance(source, list | tuple) and source else None
+    if isinstance(first, Mapping) or follows(first, Frame):
         raise DataError(
             f"got {len(source)} tables; join them, as mf.Dataset.concatenate does, or fit each with mf.fit_many(model, tables)"
         )
-    if isinstance(source, Query):
+    if follows(source, Query):
         raise DataError(f"got a query of type {kind} that has not been run; pass what its collect() returns")
     if isinstance(source, Iterator | Set):
         raise DataError(f"must have an order and a length, got one of type {kind}; make a list of it")
@@ -149,7 +144,7 @@ def is_histogram(source: object) -> bool:
         return False
     from morefit.data.io.histogram import Histogram
 
-    return isinstance(source, Histogram) or is_numpy_histogram(source)
+    return follows(source, Histogram) or is_numpy_histogram(source)
 
 
 def is_numpy_histogram(source: object) -> bool:
@@ -182,13 +177,13 @@ def array_columns(array: NDArray[Any], ranges: Sequence[Ranged] | None) -> dict[
     return {o.name: table[:, i] for i, o in enumerate(ranges)}
 
 
-def to_array(raw: object) -> NDArray[Any]:
+def to_array(raw: Any) -> NDArray[Any]:
     """Return anything as an array; masks stay."""
     if isinstance(raw, np.ndarray):
         return raw
     refuse(raw)
     try:
-        return raw.to_numpy() if isinstance(raw, AwkwardArray) else np.asarray(raw)
+        return raw.to_numpy() if follows(raw, AwkwardArray) else np.asarray(raw)
     except ValueError:
         raise DataError("must be rectangular, got rows of different lengths") from None
     except Exception as error:  # objects refuse to become arrays in their own ways

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ Weights = ArrayLike | str | Quantity | None  # numbers, the name of a column, a 
 
 def weight_formula(weights: object) -> Expr | None:
     """Return weights that are a formula of observables; None for all others."""
-    if not isinstance(weights, Quantity):
+    if weights is None or not isinstance(weights, Quantity):
         return None
     formula = known_expr(weights)
     assert formula is not None
@@ -51,8 +51,7 @@ def read_events(
     """Read columns and weights, with a list of all problems; return also the observables that only weights depend on."""
     formula = weight_formula(weights)
     if formula is None:
-        assert not isinstance(weights, Quantity)
-        return read_source(source, ranges, weights, copies=copies), []
+        return read_source(source, ranges, cast("ArrayLike | str | None", weights), copies=copies), []
     names = {o.name for o in ranges or ()}
     others: list[Ranged] = [o for o in observables_of(formula) if o.name not in names]
     draft = read_source(source, None if ranges is None else [*ranges, *others], None, copies=copies)

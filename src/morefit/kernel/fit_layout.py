@@ -210,6 +210,10 @@ class FitRows:
     def column(self, name: str) -> Array:
         return self.rows[:, self.layout.record.first(name)]
 
+    def of_first(self, name: str) -> float:
+        """Return the number of a field in the first fit."""
+        return float(self.rows.item(0, self.layout.record.first(name)))
+
     def columns(self, name: str) -> Array:
         return self.rows[:, self.layout.record.slice(name)]
 

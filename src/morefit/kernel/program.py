@@ -66,7 +66,8 @@ class Layout:
         return frozenset(name for name, size in self.sizes if size is not None)
 
     def first(self, name: str) -> int:
-        return int(self.slices[name].start)
+        start: int = self.slices[name].start
+        return start
 
     def slice(self, name: str) -> slice:
         return self.slices[name]

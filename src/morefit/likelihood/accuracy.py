@@ -15,7 +15,6 @@ from morefit.expr.evaluate import adapt_around, adapted_to, places_at
 from morefit.expr.quadrature import NodeDomain
 from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, integral_to_check, rule_error
-from morefit.model.parts import simulations
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
@@ -67,12 +66,6 @@ def node_sums(model: Pdf) -> tuple[Expr, ...]:
 def numerical(model: Pdf) -> tuple[Pdf, ...]:
     """Return the densities of a model that are integrated numerically."""
     return tuple(pdf for pdf in model.components() if integrals(pdf))
-
-
-@lru_cache(maxsize=256)  # every fit asks
-def is_simulated(model: Pdf) -> bool:
-    """Return whether simulated events normalise a density of a model."""
-    return bool(simulations(model))
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, evaluate, scalar
+from morefit.expr import ZERO, Expr, evaluate
 from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
@@ -23,8 +23,9 @@ from morefit.likelihood.base import Term
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_apart
+from morefit.likelihood.parameters import symbols_of
 from morefit.likelihood.slow_terms import SlowTerms
-from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
+from morefit.likelihood.sums import constrained, request_of, triangle, unpack
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
@@ -53,28 +54,19 @@ class EventSums(Term):
         settings: Settings,
         fixed: frozenset[str] = frozenset(),
         names: Mapping[Expr, Expr] = NO_NAMES,
-        alike: EventSums | None = None,
         weight: Expr | None = None,
     ) -> None:
         """Set what the likelihood is made of; what has been checked is not checked again.
 
-        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share; ``alike``
-        has the same model and constraints, so that their terms, which may be hundreds, need not be made again.
-        ``weight`` is that of an event as a formula: the weights of the data, and those of toys.
+        ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share. ``weight``
+        is that of an event as a formula: the weights of the data, and those of toys.
         """
         self.weight, self.renamed = weight, None
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
-        if alike is None:
-            self.measured = np.array([value for c in constraints for value in c.measured])
-            self.measured_symbols = tuple(scalar(f"measured value {k}") for k in range(len(self.measured)))
-            self.constraint_terms = tuple(terms_of(constraints, self.measured_symbols))
-            self.all_parameters = (
-                with_constrained(model.parameters, self.constraint_terms) if constraints else model.parameters
-            )
-        else:
-            self.measured, self.measured_symbols = alike.measured, alike.measured_symbols
-            self.constraint_terms, self.all_parameters = alike.constraint_terms, alike.all_parameters
+        self.measured, self.measured_symbols, self.constraint_terms, self.all_parameters = constrained(
+            model.parameters, constraints
+        )
         self.bound: dict[tuple[int, bool], tuple[tuple[EventNodes | None, ...], Sums]] = {}
         self.compiled: dict[tuple[int, bool], Compiled] = {}
 
@@ -138,12 +130,7 @@ class EventSums(Term):
         if key not in self.compiled:
             self.check_derivatives(order)
             weighted = self.data.weighted or self.on_nodes is not None
-            plain = self.has_kernels and not (self.constraints or self.kernel_names)
-            self.compiled[key] = (
-                compile_plain(self.model, self.parameters, order, weighted, self.settings)
-                if plain
-                else self.compile_request(self.request(order, weighted=weighted))
-            )
+            self.compiled[key] = self.compile_request(self.request(order, weighted=weighted))
         return self.compiled[key]
 
     @property
@@ -325,7 +312,7 @@ class EventSums(Term):
         """Return the second derivatives of terms without events, by the floating parameters."""
         count = len(self.parameters)
         total = np.zeros((len(full), count, count))
-        floating = tuple(p.symbol for p in self.parameters)
+        floating = symbols_of(self.parameters)
         for term in terms:
             seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
             total += triangle(self.values_of(seconds, self.with_measured(full)), count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -11,9 +11,9 @@ from morefit.arrays import Array, Integers
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
-from morefit.likelihood.parameters import one_of_each
+from morefit.likelihood.parameters import one_of_each, symbols_of
 from morefit.likelihood.unbinned import Likelihood
-from morefit.model import Pdf
+from morefit.model import Parameter, Pdf
 from morefit.targets.base import Backend
 
 
@@ -23,12 +23,11 @@ class JointLikelihood(Term):
     def __init__(self, terms: Sequence[Term], labels: tuple[str, ...] = ()) -> None:
         self.labels = labels
         self._parts = tuple(without_repeated([part for term in terms for part in term.parts]))
-        self.all_parameters = one_of_each(p for part in self.parts for p in part.all_parameters)
-        self.fixed_names = frozenset().union(*(part.fixed_names for part in self.parts))
-        place = {p.name: k for k, p in enumerate(self.all_parameters)}
-        floating = {p.name: k for k, p in enumerate(self.parameters)}
-        self.columns = [[place[p.name] for p in part.all_parameters] for part in self.parts]
-        self.rows = [[floating[p.name] for p in part.parameters] for part in self.parts]
+        self.fixed_names = frozenset().union(*[part.fixed_names for part in self.parts])
+        own = tuple([part.all_parameters for part in self.parts])
+        self.all_parameters = joined(own)
+        self.columns = places_among(self.all_parameters, own)
+        self.rows = places_among(self.parameters, tuple([part.parameters for part in self.parts]))
 
     @property
     def parts(self) -> tuple[Likelihood, ...]:
@@ -92,6 +91,21 @@ class JointLikelihood(Term):
         return f"JointLikelihood({len(self.parts)} parts, {self.events} {self.unit}, parameters: {names})"
 
 
+@lru_cache(maxsize=256)  # every fit asks
+def joined(each: tuple[tuple[Parameter, ...], ...]) -> tuple[Parameter, ...]:
+    """Return the parameters of all parts, one of each name."""
+    return one_of_each(p for own in each for p in own)
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def places_among(
+    parameters: tuple[Parameter, ...], each: tuple[tuple[Parameter, ...], ...]
+) -> list[list[int]]:
+    """Return where the parameters of each part are among some."""
+    place = {p.name: k for k, p in enumerate(parameters)}
+    return [[place[p.name] for p in own] for own in each]
+
+
 def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
     """Take constraints away from parts that an earlier part has already."""
     seen: set[int] = set()
@@ -110,12 +124,17 @@ def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
     shared = list(parts)
     for members in groups.values():
         named = {tuple(p.name for p in parts[k].model.parameters) for k in members}
-        names = [scalar(OwnSymbol(p.name)) for p in parts[members[0]].model.parameters]
         for k in members if len(named) > 1 else ():
-            own = (p.symbol for p in parts[k].model.parameters)
-            shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
+            shared[k] = parts[k].replaced(names=names_of_other(parts[k].model, parts[members[0]].model))
             shared[k].renamed = parts[k].origin
     return shared
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def names_of_other(model: Pdf, other: Pdf) -> Mapping[Expr, Expr]:
+    """Return what the parameters of a density are called in kernels that have the names of another one's."""
+    names = [scalar(OwnSymbol(p.name)) for p in other.parameters]
+    return dict(zip(symbols_of(model.parameters), names, strict=True))
 
 
 @lru_cache(maxsize=256)

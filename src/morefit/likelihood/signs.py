@@ -20,7 +20,7 @@ from morefit.expr.walk import BINDING
 from morefit.likelihood.accuracy import node_sums
 from morefit.model import Observable, Parameter, Pdf
 from morefit.model.counts import counted_in
-from morefit.model.parts import simulations
+from morefit.model.parts import is_simulated
 
 POINTS = {1: 512, 2: 32, 3: 10}  # along each observable; densities of more are not looked at
 SLOW_POINTS = 64  # of one observable, where each of them has an integral
@@ -34,10 +34,7 @@ Linear = dict[str, Any]
 
 def negative_place(model: Pdf, values: Mapping[str, float]) -> str:
     """Describe where a density is most negative at values of all parameters; empty if it is not, as far as a grid shows."""
-    if not has_grid(model):
-        return ""
-    within = all(p.low <= values[p.name] <= p.high for p in model.parameters)
-    if within and never_negative(model, values):
+    if not has_grid(model) or never_negative(model, values):
         return ""
     grid = grid_of(model)
     heights = grid.heights(values)
@@ -93,23 +90,24 @@ class Grid:
         """The derivatives of the density at all points by parameters, with its value where all are zero; None if it is not linear."""
         parts: dict[Expr, Linear] = {node: {"": value} for node, value in self.known.items()}
         for node in self.order:
-            linear = linear_in(node, [parts[arg] for arg in node.args if arg in parts])
+            with np.errstate(all="ignore"):
+                linear = linear_in(node, [parts[arg] for arg in node.args if arg in parts])
             if linear is None:
                 return None
             parts[node] = linear
         total = {"": 0.0} | parts[self.density]
         points = len(next(iter(self.columns.values())))
-        matrix = np.stack([np.broadcast_to(total[name], points) for name in total], axis=1)
+        matrix = np.stack([np.broadcast_to(total[name], points) for name in total]).T
         return ([name for name in total if name], matrix) if np.isfinite(matrix).all() else None
 
     def heights(self, values: Mapping[str, float]) -> Array:
         """Return the density at all points, zero where it is not a number."""
+        if self.slopes is not None:
+            names, matrix = self.slopes
+            heights: Array = matrix.dot(np.array([1.0, *[values[name] for name in names]]))  # @ may warn
+            if heights[heights.argmin()] >= 0 or np.isfinite(heights).all():  # nan is the least number
+                return heights
         with np.errstate(all="ignore"):
-            if self.slopes is not None:
-                names, matrix = self.slopes
-                heights: Array = matrix @ [1.0, *(values[name] for name in names)]
-                if np.isfinite(heights).all():
-                    return heights
             done = self.known.copy()
             evaluate_nodes(self.order, {**values, **self.columns}, done)
         density = done[self.density]
@@ -188,9 +186,11 @@ def line_of(ranges: Sequence[Bounds], points: int) -> Array:
 
 
 def never_negative(model: Pdf, values: Mapping[str, float]) -> bool:
-    """Return whether a density is known to have no negative values: its parts at any parameters, with their weights at these."""
+    """Return whether a density is known to have no negative values: its parts at parameters within limits, with their weights at these."""
     weights = doubtful_weights(model)
-    return weights is not None and all(evaluate(weight, values) >= 0 for weight in weights)
+    if weights is None or not all(evaluate(weight, values) >= 0 for weight in weights):
+        return False
+    return all(p.low <= values[p.name] <= p.high for p in model.parameters)
 
 
 @lru_cache(maxsize=256)  # every fit asks
@@ -215,7 +215,7 @@ def doubtful_weights(model: Pdf) -> tuple[Expr, ...] | None:
 def has_grid(model: Pdf) -> bool:
     """Return whether the density of a model can be looked at on a grid."""
     few = len(model.observables) in POINTS
-    return few and not (model.given or counted_in(model) or simulations(model))
+    return few and not (model.given or counted_in(model) or is_simulated(model))
 
 
 @lru_cache(maxsize=256)

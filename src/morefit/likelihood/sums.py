@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, read_only
 from morefit.errors import ModelError
-from morefit.expr import ZERO, Expr, Op, add_all, symbols
+from morefit.expr import ZERO, Expr, Op, add_all, scalar, symbols
 from morefit.kernel.sums import Request
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation
@@ -18,19 +18,19 @@ from morefit.likelihood.parameters import one_of_each, symbols_of
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
-from morefit.pipeline import Compiled, Settings, compile_sums
 from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
 
 
+@lru_cache(maxsize=256)  # every fit asks
 def request_of(
     model: Pdf,
-    floating: Sequence[Parameter],
+    floating: tuple[Parameter, ...],
     order: int,
     *,
-    constraints: Sequence[Expr] = (),
+    constraints: tuple[Expr, ...] = (),
     weighted: bool,
     careful: bool = False,
     fisher: bool = False,
@@ -44,7 +44,7 @@ def request_of(
     extra = list(known) if fisher else [-c for c in known]
     return Request(
         model.summed,
-        symbols_of(tuple(floating)),
+        symbols_of(floating),
         order,
         weighted=weighted,
         careful=careful,
@@ -53,13 +53,22 @@ def request_of(
     )
 
 
-@lru_cache(maxsize=128)  # every fit asks
-def compile_plain(
-    model: Pdf, floating: tuple[Parameter, ...], order: int, weighted: bool, settings: Settings
-) -> Compiled:
-    """Compile the sums of a likelihood without constraints, which are the same for all data of a model."""
-    request = request_of(model, floating, order, weighted=weighted)
-    return compile_sums(request, symbols_of(model.parameters), settings)
+class Constrained(NamedTuple):
+    """What constraints add to a model."""
+
+    measured: Array
+    symbols: tuple[Expr, ...]  # that stand for what was measured
+    terms: tuple[Expr, ...]
+    parameters: tuple[Parameter, ...]  # of the model, and those that stand only in constraints
+
+
+@lru_cache(maxsize=256)  # every fit asks, and there may be hundreds of terms
+def constrained(parameters: tuple[Parameter, ...], constraints: tuple[Constraint, ...]) -> Constrained:
+    """Return what constraints add to a model with some parameters."""
+    measured = np.array([value for c in constraints for value in c.measured], np.float64)
+    stand_ins = tuple(scalar(f"measured value {k}") for k in range(len(measured)))
+    terms = tuple(terms_of(constraints, stand_ins))
+    return Constrained(read_only(measured), stand_ins, terms, with_constrained(parameters, terms))
 
 
 def terms_of(constraints: Sequence[Constraint], measured: Sequence[Expr]) -> Iterator[Expr]:
@@ -98,13 +107,17 @@ def check_constrained(parts: Sequence[Likelihood], others: Iterable[Parameter] =
         )
 
 
-def with_constrained(parameters: Sequence[Parameter], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
+def with_constrained(parameters: tuple[Parameter, ...], terms: Sequence[Expr]) -> tuple[Parameter, ...]:
     """Add the parameters that stand only in constraints."""
     if blinded := [p for term in terms for p in blinded_in(term)]:
         raise ModelError(
             f"constraint: would show the true value of the blinded {listing(blinded)}; leave it out, or fit without blind="
         )
-    return one_of_each([*parameters, *(p for term in terms for p in parameters_in(term))])
+    return (
+        one_of_each([*parameters, *(p for term in terms for p in parameters_in(term))])
+        if terms
+        else parameters
+    )
 
 
 def unpack(out: Array, count: int, order: int) -> Evaluation:

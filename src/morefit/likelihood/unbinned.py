@@ -66,7 +66,7 @@ class Likelihood(EventSums):
         """Return the sum of the likelihoods of all categories if the model is ``mf.Simultaneous``; one in pieces of files."""
         data = options.get("data", arguments[0] if arguments else None)
         in_files = isinstance(data, Dataset) and not data.in_memory
-        if cls is Likelihood and isinstance(model, Pdf) and in_files:
+        if cls is Likelihood and in_files and isinstance(model, Pdf):
             from morefit.likelihood.in_pieces import LikelihoodInPieces
 
             return object.__new__(LikelihoodInPieces)
@@ -124,7 +124,6 @@ class Likelihood(EventSums):
             settings,
             fixed=self.fixed_names if fixed is None else fixed,
             names=self.kernel_names if names is None else names,
-            alike=self if constraints is None else None,
             weight=self.weight,
         )
         return other

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from morefit.arrays import Array, Flags
+from morefit.arrays import Array, Flags, all_finite
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.kernel.fit_layout import value_unit
@@ -288,7 +288,7 @@ def failure_reasons(
         )
     elif verdict.falling:
         yield from map(endless, verdict.falling)
-    elif not np.all(np.isfinite(verdict.inverse)):
+    elif not all_finite(verdict.inverse):
         yield "the Hessian is not positive definite, so there are no errors"
     elif not verdict.edm <= 10 * verdict.goal:  # Minuit's own margin for calling a minimum valid
         yield f"the estimated distance to the minimum, {verdict.edm:.3g}, is above the goal of {verdict.goal:.3g}"

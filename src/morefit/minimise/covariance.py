@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Flags, Integers, read_only
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.check import Verdict, blanked
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.sandwich import NOT_ONE
+from morefit.model.parts import is_simulated
+from morefit.records.fields import ByName
+from morefit.records.named_arrays import by_names
 from morefit.targets.base import Events
 
 if TYPE_CHECKING:
@@ -72,16 +73,18 @@ def with_errors(
         covariance = spread(likelihood, result, reasons)
     else:
         middle = likelihood.add_up(problem.full(verdict.values), MIDDLE[chosen])[0]
-        covariance = sandwich(verdict.inverse, middle[np.ix_(problem.rows, problem.rows)]) + verdict.own
+        own = middle if problem.every_row else middle[np.ix_(problem.rows, problem.rows)]
+        covariance = sandwich(verdict.inverse, own) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
-    variances = np.diag(covariance)
-    if result.valid and not np.all(variances > 0):  # squares of tiny weights are zero
+    variances = covariance.diagonal()
+    if result.valid and not (variances > 0).all():  # squares of tiny weights are zero
         reasons.append(f"the {chosen} covariance has variances that are not positive")
     known = np.sqrt(np.where(variances >= 0, variances, np.nan))
     errors = dict(result.errors) | dict(zip(problem.floating, known.tolist(), strict=True))
-    return replace(
-        result, covariance=covariance, errors=errors, errors_from=chosen, reasons=tuple(reasons),
-        valid=not reasons, seconds={**result.seconds, "errors": time.perf_counter() - begin},
+    return result.updated(
+        covariance=by_names(read_only(covariance), problem.floating, 2), errors=ByName(errors), errors_from=chosen,
+        reasons=tuple(reasons), valid=not reasons,
+        seconds=ByName({**result.seconds, "errors": time.perf_counter() - begin}),
     )  # fmt: skip
 
 
@@ -94,9 +97,10 @@ def with_simulation(result: FitResult, likelihood: Term, problem: Problem, verdi
     covariance = result.covariance + own
     errors = dict(zip(problem.floating, np.sqrt(np.diag(covariance)).tolist(), strict=True))
     simulated = dict(zip(problem.floating, np.sqrt(np.diag(own)).tolist(), strict=True))
-    return replace(
-        result, covariance=covariance, errors=dict(result.errors) | errors, simulation_errors=simulated,
-        seconds={**result.seconds, "simulation": time.perf_counter() - begin},
+    return result.updated(
+        covariance=by_names(read_only(covariance), problem.floating, 2), errors=ByName(dict(result.errors) | errors),
+        simulation_errors=ByName(simulated),
+        seconds=ByName({**result.seconds, "simulation": time.perf_counter() - begin}),
     )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def fit_likelihood(
 ) -> FitResult:
     """Fit a likelihood, with formulas for the limits of the fit, and once more where its integrals need finer nodes."""
     problem = make_problem(likelihood, start, fixed, limits)
-    if (wider := for_limits(likelihood, problem.spanned())) is not likelihood:
+    if problem.is_wider and (wider := for_limits(likelihood, problem.spanned())) is not likelihood:
         likelihood, problem = wider, make_problem(wider, start, fixed, limits)
     result = minimise_problem(likelihood, problem, options, starts)
     if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:

@@ -51,6 +51,7 @@ def started_at(objective: Objective, place: Array) -> Objective:
 WORST = {"nll": 0.01, "errors": 0.01}  # that numerical integrals may be off: more makes a fit invalid
 MAX_VALLEYS = 5  # from one to a lower one beside it
 MIN_TOLERANCE = 1e-9  # of Newton's method: an EDM of 1e-12 is about what rounding leaves
+NO_BAD_EVENTS = read_only(np.zeros(1, np.int64))
 REFUSED = (DataError, FitError, ModelError)  # what a fit raises where it cannot start
 
 
@@ -144,18 +145,18 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
     goal = edm_goal(tolerance, MIN_TOLERANCE) * objective.weight
     try:
         rows = None if objective.by_scores else fit_at_once(objective, goal)
-        if rows is None or rows.column("unresolved")[0]:  # integrals by boxes that follow the parameters
+        if rows is None or rows.of_first("unresolved"):  # integrals by boxes that follow the parameters
             minima = stepwise(objective, goal)
             end = End(minima.x[0], float(minima.nll[0]), float(minima.status[0]))
             return check_minimum(objective, end.x, tolerance) if minima.valid[0] else None, end
     except ModelError:
         return None, None
-    objective.calls["hessian"] += int(rows.steps[0])
-    status, fixed = rows.status[0], rows.column("fixed")[0]
-    end = End(rows.x[0], float(rows.value[0]), float(status))
-    if status == CONVERGED and not fixed:
-        return verdict_of(rows, goal, value_unit(objective.weight)), end
-    return check_minimum(objective, end.x, tolerance) if is_valid(status, fixed) else None, end
+    objective.calls["hessian"] += int(rows.of_first("steps"))
+    end = End(rows.x[0], rows.of_first("value"), rows.of_first("status"))
+    if end.status == CONVERGED and not rows.of_first("fixed"):
+        return verdict_of(end.x, rows, goal, value_unit(objective.weight)), end
+    valid = is_valid(rows.status, rows.column("fixed"))[0]
+    return check_minimum(objective, end.x, tolerance) if valid else None, end
 
 
 def stepwise(objective: Objective, goal: float) -> Minima:
@@ -196,13 +197,12 @@ def wait_for_code(objective: Objective) -> None:
     objective.compiling += time.perf_counter() - begin
 
 
-def verdict_of(rows: FitRows, goal: float, unit: float) -> Verdict:
+def verdict_of(x: Array, rows: FitRows, goal: float, unit: float) -> Verdict:
     """Return the verdict on a minimum inside all limits, whose derivatives are known."""
-    count = rows.layout.count
-    hessian, inverse = (rows.columns(name).reshape(1, count, count) for name in ("hessian", "covariance"))
-    last = Evaluation(rows.value, rows.columns("gradient"), hessian, np.zeros(1, np.int64))
-    own = np.zeros((count, count))
-    return Verdict(rows.x[0], last, inverse[0], own, edm=float(rows.edm[0]), goal=goal, unit=unit)
+    shape = rows.layout.count, rows.layout.count
+    hessian, inverse = rows.columns("hessian").reshape(1, *shape), rows.columns("covariance").reshape(shape)
+    last = Evaluation(rows.value, rows.columns("gradient"), hessian, NO_BAD_EVENTS)
+    return Verdict(x, last, inverse, np.zeros(shape), edm=rows.of_first("edm"), goal=goal, unit=unit)
 
 
 def make_result(

@@ -26,6 +26,7 @@ from morefit.model import Parameter, Pdf
 from morefit.model.counts import counted_in
 from morefit.model.observable import Ranges, check_limits, check_number
 from morefit.model.region import YieldsIn, contains, region_text
+from morefit.model.replace import wider_parameters
 from morefit.records.fields import ByName, Interval, pairs, texts
 from morefit.rewrite.derive import gradient
 from morefit.rewrite.simplify import normalise
@@ -98,7 +99,9 @@ class Problem:
 
     def full(self, x: Array) -> Array:
         """Complete floating values to all, as one set."""
-        return self.full_rows(x[None, :])
+        values = self.template.copy()
+        values[0, self.columns] = x
+        return values
 
     def full_rows(self, points: Array) -> Array:
         """Complete floating values to all, a set for each row."""
@@ -111,6 +114,11 @@ class Problem:
         return {
             n: self.limits[n] if n in self.floating else (value, value) for n, value in self.values.items()
         }
+
+    @cached_property
+    def is_wider(self) -> bool:
+        """Whether a parameter can be outside of its own limits."""
+        return bool(wider_parameters(self.all_parameters, self.spanned()))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

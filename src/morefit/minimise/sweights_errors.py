@@ -11,7 +11,6 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import DataError, OptionError
 from morefit.likelihood import Likelihood, Term
-from morefit.likelihood.accuracy import is_simulated
 from morefit.minimise.check import invert
 from morefit.minimise.covariance import sandwich, simulation_covariance
 from morefit.minimise.derived import with_quantities
@@ -20,6 +19,7 @@ from morefit.minimise.sweights import fitted_events, full_point
 from morefit.minimise.weight_functions import Basis, Solution
 from morefit.model import Pdf
 from morefit.model.derived import derived_in
+from morefit.model.parts import is_simulated
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 

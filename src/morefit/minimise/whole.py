@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,10 +38,20 @@ from morefit.targets.cpu.run import Cpu
 
 MAX_EVENTS = 20_000  # more are summed over by all threads, step by step
 MAX_JOBS = 64  # cached in this process
+MAX_RECORDS = 64  # cached with a job
 Sums = tuple[Compiled | CountsTable, ...]
 FIRST = np.zeros(1, np.int64)  # where the events of the only dataset begin
 
-_jobs: OrderedDict[tuple[object, ...], tuple[WholeFit, Sums]] = OrderedDict()
+
+class Plan(NamedTuple):
+    """The job of a fit, what was compiled for it, and the records with which fits of some problems begin."""
+
+    job: WholeFit
+    compiled: Sums  # stored, so that nothing else can have its address
+    records: dict[tuple[Problem, float, int, float], Array]
+
+
+_plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
 
 
 def expect_fit(likelihood: Term, problem: Problem) -> None:
@@ -71,30 +81,15 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     # nodes in the place of events, from step to step
     if any(part.on_nodes or part.apart for part in parts):
         return None
-    compiled = tuple(part.whole_sums() for part in parts)
-    if not can_fit_whole(parts, compiled):
+    plan = find_plan(likelihood, problem, tuple([part.whole_sums() for part in parts]))
+    if plan is None:
         return None
-    starts = 0 if likelihood.one_minimum else STARTS
-    job = find_job(likelihood, problem, compiled)
+    job = plan.job
     toys = ToyBatch(
         sizes=np.array([[part.events for part in parts]]),
         first=0,
-        record=first_record(
-            problem,
-            job.layout,
-            goal=goal,
-            starts=starts,
-            edges=likelihood.edges(problem.floating, problem.floating_limits),
-            weight=objective.weight,
-        ),
-        parts=tuple(
-            PartBatch(
-                parameters=part_values(part, problem),
-                events=tuple(stored_columns(part).values()),
-                starts=FIRST,
-            )
-            for part in parts
-        ),
+        record=first_record(plan, objective, goal),
+        parts=tuple([part_batch(part, problem) for part in parts]),
     )
     if not job.spare:  # it did not run yet
         begin = time.perf_counter()
@@ -104,37 +99,50 @@ def fit_at_once(objective: Objective, goal: float) -> FitRows | None:
     return None if rows is None else FitRows(job.layout, rows)
 
 
-@lru_cache(maxsize=64)
-def first_record(
-    problem: Problem, layout: FitLayout, *, goal: float, starts: int, edges: tuple[float, ...], weight: float
-) -> Array:
-    """Return the record with which a fit begins, read-only; fits of a model have the same."""
-    start, limits = problem.start[None], problem.floating_limits
-    (record,) = layout.first_records(start, limits, goal, starts, edges=edges, weight=weight)
-    return read_only(record.copy())
+def first_record(plan: Plan, objective: Objective, goal: float) -> Array:
+    """Return the record with which a fit begins, read-only; fits of a problem have the same."""
+    likelihood, problem = objective.likelihood, objective.problem
+    starts = 0 if likelihood.one_minimum else STARTS
+    key = problem, goal, starts, objective.weight
+    if key not in plan.records:
+        start, limits = problem.start[None], problem.floating_limits
+        edges = likelihood.edges(problem.floating, limits)
+        (record,) = plan.job.layout.first_records(
+            start, limits, goal, starts, edges=edges, weight=objective.weight
+        )
+        if len(plan.records) == MAX_RECORDS:
+            plan.records.clear()
+        plan.records[key] = read_only(record.copy())
+    return plan.records[key]
+
+
+def part_batch(part: Likelihood, problem: Problem) -> PartBatch:
+    """Return the events of a part, and where its parameters start."""
+    columns = [HostColumn(np.ascontiguousarray(c, np.float64)) for c in stored_columns(part).values()]
+    return PartBatch(parameters=part_values(part, problem), events=tuple(columns), starts=FIRST)
 
 
 def part_values(part: Likelihood, problem: Problem) -> Array:
     """Return the parameters of the sums of a part, with what its constraints measured."""
     if part.all_parameters is problem.all_parameters and not part.constraints:
         return problem.first_row
-    values = np.array([[problem.values[p.name] for p in part.all_parameters]])
-    return np.asarray(part.with_measured(values)[0])
+    return np.array([*[problem.values[p.name] for p in part.all_parameters], *part.measured.tolist()])
 
 
-def find_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
-    """Return the job of a fit; one without numerical integrals serves all data."""
-    if any(own.integrals for own in compiled):
-        return make_job(likelihood, problem, compiled)
+def find_plan(likelihood: Term, problem: Problem, compiled: Sums) -> Plan | None:
+    """Return the plan of a fit, None if it cannot run without Python; one without numerical integrals serves all data."""
     # alike parts share what is compiled, so that names say whose parameters are whose
-    key = (*map(id, compiled), problem.floating, *(part.all_parameters for part in likelihood.parts))
-    known = _jobs.get(key)
-    if known is None:
-        # what was compiled is stored with it, so that nothing else can have its address
-        known = _jobs[key] = make_job(likelihood, problem, compiled), compiled
-        if len(_jobs) > MAX_JOBS:
-            _jobs.popitem(last=False)
-    return known[0]
+    key = (*map(id, compiled), problem.floating, *[part.all_parameters for part in likelihood.parts])
+    if (plan := _plans.get(key)) is not None:
+        return plan
+    if not can_fit_whole(likelihood.parts, compiled):
+        return None
+    plan = Plan(make_job(likelihood, problem, compiled), compiled, {})
+    if not any(own.integrals for own in compiled):
+        _plans[key] = plan
+        if len(_plans) > MAX_JOBS:
+            _plans.popitem(last=False)
+    return plan
 
 
 def make_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
@@ -232,10 +240,10 @@ def accurate_at(
     return np.array([[row[p.name] for p in part.all_parameters] for row in rows])
 
 
-def stored_columns(part: Likelihood) -> dict[str, HostColumn]:
+def stored_columns(part: Likelihood) -> dict[str, Array]:
     """Return the columns that the data of a part have, with the weights last."""
-    data = part.data
-    columns = {o.name: data.columns[o.name] for o in part.model.observables}
-    if data.weights is not None:
-        columns[WEIGHT.name] = data.weights
-    return {name: HostColumn(np.ascontiguousarray(values, np.float64)) for name, values in columns.items()}
+    known, weights = part.data.columns, part.data.weights
+    columns = {o.name: known[o.name] for o in part.model.observables}
+    if weights is not None:
+        columns[WEIGHT.name] = weights
+    return columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from morefit.model.observable import check_limits, check_name, check_number
 from morefit.text.arguments import in_sentences
 from morefit.text.elsewhere import CHANGES
 from morefit.text.rounding import is_number_format
+from morefit.validate import follows
 
 SHARE = 0.1  # of the range of a parameter: the largest offset
 MAX_CHANGE = 0.5  # of a scale from one
@@ -216,7 +217,6 @@ def in_fits(name: str) -> str:
 Parameter.__setattr__ = refuse_change  # type: ignore[assignment, method-assign]
 
 
-@runtime_checkable
 class HasBlinded(Protocol):
     """What knows how the parameters of its values were blinded, as a fit result does."""
 
@@ -229,7 +229,7 @@ class HasBlinded(Protocol):
 
 def check_blinding(parameters: Iterable[Parameter], values: Any) -> None:
     """Refuse the result of a fit in which parameters were blinded otherwise: its numbers stand for other values."""
-    if not isinstance(values, HasBlinded):
+    if not follows(values, HasBlinded):
         return
     for p in parameters:
         if p.name in values.values and not p.is_blinded_as(values.blinded.get(p.name)):

@@ -60,9 +60,15 @@ def simulations(model: Pdf) -> set[object]:
     return {part.simulation() for part in parts_of(model)} - {None}
 
 
+@lru_cache(maxsize=256)  # every fit asks
+def is_simulated(model: Pdf) -> bool:
+    """Return whether simulated events normalise a density of a model."""
+    return bool(simulations(model))
+
+
 def check_known(model: Pdf, what: str) -> None:
     """Refuse what needs the value of a density of which a factor is known by simulation only."""
-    if simulations(model):
+    if is_simulated(model):
         raise ModelError(
             f"model: {what} needs the efficiency as a function, which is known by simulation only; use integrate or a plot,"
             " or make an acceptance with mf.acceptance.from_sample"

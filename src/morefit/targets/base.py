@@ -289,6 +289,12 @@ class ToyBatch:
         return len(self.sizes)
 
     @property
+    def largest(self) -> list[int]:
+        """The largest number of events of each part."""
+        sizes: list[int] = (self.sizes[0] if len(self) == 1 else self.sizes.max(axis=0, initial=0)).tolist()
+        return sizes
+
+    @property
     def own_offsets(self) -> Integers:
         return np.arange(len(self)) if self.offsets is None else self.offsets
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from morefit.errors import BackendError
 from morefit.targets.base import Backend
 
@@ -34,6 +36,12 @@ def choose_backend(backend: str | Backend, events: int = 0) -> Backend:
         from morefit.targets.reference.run import Reference
 
         return Reference()
+    return whole_cpu()
+
+
+@cache  # every fit asks
+def whole_cpu() -> Backend:
+    """Return the processor with all that it has."""
     from morefit.targets.cpu.run import Cpu
 
     return Cpu()

@@ -19,7 +19,6 @@ from morefit.data.sources import is_histogram
 from morefit.errors import DataError
 from morefit.expr import Quantity
 from morefit.likelihood import Simultaneous, Term
-from morefit.likelihood.accuracy import is_simulated
 from morefit.likelihood.sums import check_constrained
 from morefit.likelihood.unbinned import likelihood_of
 from morefit.minimise.batch import Fits
@@ -27,6 +26,7 @@ from morefit.minimise.check import invert
 from morefit.minimise.covariance import simulation_covariance
 from morefit.model import Pdf
 from morefit.model.observable import Ranges
+from morefit.model.parts import is_simulated
 from morefit.model.region import YieldsIn
 from morefit.targets.base import Backend
 from morefit.targets.choose import choose_backend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from morefit.arrays import Array
-from morefit.data.io.histogram import SAME, Histogram, check_histogram, contents, edges_of
+from morefit.data.io.histogram import SAME, Histogram, check_histogram, contents, edges_of, is_histogram
 from morefit.data.io.table import Ranged
 from morefit.dataclass import dataclass
 from morefit.errors import DataError
@@ -24,7 +25,7 @@ class BinContents:
     counts: Array
     variances: Array
 
-    @property
+    @cached_property
     def weighted(self) -> bool:
         return not np.array_equal(self.counts, self.variances)
 
@@ -37,8 +38,7 @@ def read_bins(
     It is one of the UHI protocol, or (counts, edges), edges being those of the only axis or a list of edges. With
     ``flow``, under- and overflow are bins from the end of the range to the first edge, and from the last edge on.
     """
-    # what is a tuple is no histogram of the protocol, whose check takes long
-    if not isinstance(histogram, tuple | list) and isinstance(histogram, Histogram):
+    if is_histogram(histogram):
         if variances is not None:
             raise DataError(
                 "histogram: has variances of its own; leave variances out, or pass (counts, edges)"
@@ -94,7 +94,7 @@ def check_edges(observable: Ranged, edges: object, bins: int) -> Array:
             f"histogram: {bins} bins of '{observable.name}' need {bins + 1} edges, got shape {line.shape}"
         )
     # where all rise, those between finite ends are finite
-    if not (bins and np.all(line[1:] > line[:-1]) and isfinite(line[0]) and isfinite(line[-1])):
+    if not (bins and (line[1:] > line[:-1]).all() and isfinite(line[0]) and isfinite(line[-1])):
         raise DataError(f"histogram: edges of '{observable.name}' must be finite and rise, got {edges!r:.60}")
     low, high = float(observable.low), float(observable.high)
     for end, limit in ((0, low), (-1, high)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from morefit.arrays import Array, bin_edges
 from morefit.data.io.table import Ranged, not_installed
 from morefit.errors import DataError, OptionError
 from morefit.resources import check_memory
+from morefit.validate import follows
 
 # A number of bins for every axis; or for each, by name or in order, a number or edges; or the edges of the only one.
 Bins = int | Sequence[Any] | NDArray[Any] | Mapping[str, Any]
@@ -25,7 +26,6 @@ UNKNOWN_VARIANCES = (
 SAME = 1e-9  # relative difference of edges that rounding can cause
 
 
-@runtime_checkable
 class Histogram(Protocol):
     """A histogram of the UHI protocol, such as those of hist, boost-histogram and uproot."""
 
@@ -55,8 +55,8 @@ def events_of(histogram: object, ranges: Sequence[Ranged]) -> tuple[dict[str, Ar
 
 
 def is_histogram(source: Any) -> bool:
-    """Return whether something follows the UHI protocol; whether arrays do is a slow question."""
-    return not isinstance(source, np.ndarray | tuple | list) and isinstance(source, Histogram)
+    """Return whether something follows the UHI protocol."""
+    return follows(source, Histogram)
 
 
 def check_same_bins(what: str, template: Any, histogram: Any) -> None:
@@ -73,9 +73,9 @@ def check_same_bins(what: str, template: Any, histogram: Any) -> None:
             raise DataError(f"{what} must have the bins of the counts, {other}, got {one}")
 
 
-def check_histogram(histogram: object, axes: int) -> Histogram:
+def check_histogram(histogram: Any, axes: int) -> Any:
     """Return a histogram that counts events and has this many axes."""
-    if not isinstance(histogram, Histogram):
+    if not is_histogram(histogram):
         raise DataError(
             f"histogram: must have axes, kind, values() and variances() as one of hist does, got"
             f" {type(histogram).__name__}"
@@ -113,7 +113,7 @@ def spanning(observable: Ranged, edges: Array) -> Array:
 def contents(counts: Any, known: Any, *, arrays: bool = False) -> tuple[Array, Array]:
     """Return content and variance of every bin, of a histogram or of arrays; contents without variances must be counts."""
     values = np.asarray(counts, np.float64)
-    if known is None and arrays and np.all((values >= 0) & (values == np.floor(values)) & (values < np.inf)):
+    if known is None and arrays and ((values >= 0) & (values == np.floor(values)) & (values < np.inf)).all():
         return values, values  # counts, as a rule
     remedy = "pass variances= of these contents" if arrays else "fill it with storage=hist.storage.Weight()"
     if known is None and np.any(np.isfinite(values) & ((values < 0) | (values != np.floor(values)))):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Integers
+from morefit.arrays import Integers, address
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import WORDS, Kernel, Sample, Sum
 
@@ -38,7 +38,7 @@ ARGUMENTS = (
 )
 REPORT_WORDS = 2  # of a block that draws: vectors with a density above its envelope, and abandoned vectors
 SIDE = 4  # a block of SIDE x SIDE sums of products stays in registers
-SEED, FIRST_TOY = (ARGUMENTS.index(name) for name in ("seed", "first_toy"))
+OUT, OUT_STEP, SEED, FIRST_TOY = (ARGUMENTS.index(name) for name in ("out", "out_step", "seed", "first_toy"))
 
 
 def signed(seed: int) -> int:
@@ -98,7 +98,7 @@ class Arena:
             self.bounds[name] = end, end + size
             end += size
         self.words = np.empty(end, np.int64)
-        self.start = int(self.words.ctypes.data)
+        self.start = address(self.words)
 
     def part(self, name: str) -> Integers:
         """Return the words of a part."""

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, address
 from morefit.kernel.ir import Precision
 from morefit.resources import can_read_past, padded
 from morefit.targets.base import HostColumn, Pieces
@@ -25,7 +25,7 @@ class CpuColumn(HostColumn):
 
     @property
     def address(self) -> int:
-        return int(self.numbers.ctypes.data)
+        return address(self.numbers)
 
 
 class ScatteredColumn(CpuColumn):

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
 from morefit.kernel.program import integers_at, vector_at
@@ -68,12 +68,12 @@ def run_counts(table: CountsTable, points: Array, threads: int) -> Array:
     spaces = [take_space(table) for _ in range(team)]
     jobs = np.array(
         [
-            (*addresses(table, points, space, out), counter.ctypes.data, sets, points.shape[1], table.outputs)
+            (*addresses(table, points, space, out), address(counter), sets, points.shape[1], table.outputs)
             for space in spaces
         ],
         np.int64,
     )
-    first, step = int(jobs.ctypes.data), 8 * jobs.shape[1]
+    first, step = address(jobs), 8 * jobs.shape[1]
     WORKERS.run(counts_code(), "sum_many", range(first, first + team * step, step))
     table.spare.extend(spaces)
     return out
@@ -91,4 +91,4 @@ def take_space(table: CountsTable) -> Array:
 
 def addresses(table: CountsTable, *arrays: Array) -> tuple[int, ...]:
     """Return where the words of one point say that all is."""
-    return tuple(int(array.ctypes.data) for array in (table.words, table.numbers, *arrays))
+    return tuple(address(array) for array in (table.words, table.numbers, *arrays))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import ge
 from typing import Protocol
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.dataclass import dataclass
 from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import BLOCK
@@ -26,7 +27,6 @@ from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.fit_driver import copy_text, driver_code
 from morefit.targets.cpu.fit_memory import (
     Memory,
-    address,
     function,
     native,
     rows_words,
@@ -39,22 +39,22 @@ from morefit.targets.cpu.threads import WORKERS
 def run_whole_fits(job: WholeFit, toys: ToyBatch, width: int, threads: int) -> Array:
     """Draw and fit toys; return the first numbers of the record of each."""
     results = np.empty((len(toys), width))
-    counter = np.zeros(1, np.int64)
-    largest = toys.sizes[0] if len(toys) == 1 else toys.sizes.max(axis=0, initial=0)
-    contexts = take_contexts(job, max(min(threads, len(toys)), 1), largest)
+    contexts = take_contexts(job, max(min(threads, len(toys)), 1), toys.largest)
+    counter = contexts[0].counter
+    counter[0] = 0
     for context in contexts:
-        context.aim(toys, counter, results)
+        context.aim(toys, address(counter), results)
     WORKERS.run(contexts[0].code, "drive", [c.address for c in contexts])
     job.spare.extend(contexts)
     return results
 
 
-def take_contexts(job: WholeFit, threads: int, max_events: Integers) -> list[Context]:
+def take_contexts(job: WholeFit, threads: int, max_events: Sequence[int]) -> list[Context]:
     """Take contexts that are free and large enough, make the rest."""
     contexts: list[Context] = []
     while job.spare and len(contexts) < threads:
         context = job.spare.pop()
-        if isinstance(context, Context) and (context.max_events >= max_events).all():
+        if isinstance(context, Context) and all(map(ge, context.max_events, max_events)):
             contexts.append(context)
     return contexts + [Context(job, max_events) for _ in range(threads - len(contexts))]
 
@@ -64,13 +64,13 @@ class Context:
     """What one thread needs: tables for all kernels, and room for one toy."""
 
     job: WholeFit
-    max_events: Integers  # of each part
+    max_events: Sequence[int]  # of each part
 
     def __post_init__(self) -> None:
         memory, layout = Memory(), self.job.layout
         self.memory, self.code = memory, driver_code(self.job.driver, layout)
         self.parts = [
-            part_context(part, int(events), memory)
+            part_context(part, events, memory)
             for part, events in zip(self.job.parts, self.max_events, strict=True)
         ]
         # squared scores follow the parts
@@ -81,14 +81,18 @@ class Context:
         self.context[stages.PARTS] = len(self.parts)
         self.context[stages.FIRST_PART :] = list(map(address, tables))
         self.address = address(self.context)
+        self.counter = memory.words([0])
+        self.record: Array | None = None
 
-    def aim(self, toys: ToyBatch, counter: Integers, results: Array) -> None:
-        """Set which toys to fit, and where to leave the results."""
-        self.context[stages.COUNTER] = address(counter)
+    def aim(self, toys: ToyBatch, counter: int, results: Array) -> None:
+        """Set which toys to fit, where their counter is, and where to leave the results."""
+        self.context[stages.COUNTER] = counter
         self.context[stages.TOYS] = len(toys)
         self.context[stages.RESULTS] = address(results)
         self.context[stages.WIDTH] = results.shape[1]
-        self.context[stages.FIRST_RECORD] = address(toys.record)
+        if toys.record is not self.record:  # fits of a model have the same
+            self.record = toys.record
+            self.context[stages.FIRST_RECORD] = address(toys.record)
         for k, part in enumerate(self.parts):
             part.aim(toys, k)
 
@@ -124,6 +128,7 @@ class PartContext:
         self.derived = self.large_room(max(len(part.derived), 1))
         kernels = [part.sums.kernel, *([part.scores.program.kernel] if part.scores else [])]
         self.parameters = memory.room(max(len(kernel.parameters) for kernel in kernels) * self.lanes)
+        self.own_parameters = self.parameters.reshape(-1, self.lanes)[: part.parameters]
         self.columns = self.named_columns()
         self.count, self.tasks = memory.words([0]), memory.words([0, 0])
         self.draw_args, draw = self.drawing()
@@ -246,7 +251,7 @@ class PartContext:
         sizes, own = toys.sizes, toys.parts[k]
         self.clean(int(sizes[0, k] if len(sizes) == 1 else sizes[:, k].min(initial=self.cleaned)))
         set_toys(self.words, toys, k)
-        self.parameters.reshape(-1, self.lanes)[: self.part.parameters] = own.parameters[:, None]
+        self.own_parameters[:] = own.parameters[:, None]
         if self.part.sampler is not None:
             self.draw_args[SEED] = signed(own.seed)
             self.draw_args[FIRST_TOY] = toys.first

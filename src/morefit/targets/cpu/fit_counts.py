@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from morefit.arrays import Integers
+from morefit.arrays import Integers, address
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING
 from morefit.targets.base import CountsPart, ToyBatch
@@ -13,7 +13,7 @@ from morefit.targets.cpu.abi import ARGUMENTS, FIRST_TOY, SEED, signed
 from morefit.targets.cpu.compile import find_code
 from morefit.targets.cpu.counts import addresses, counts_code
 from morefit.targets.cpu.fit_driver import copy_text
-from morefit.targets.cpu.fit_memory import Memory, address, rows_words, set_toys, stored_words
+from morefit.targets.cpu.fit_memory import Memory, rows_words, set_toys, stored_words
 
 
 class CountsContext:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags
+from morefit.arrays import Array, Flags, address
 from morefit.garbage import without_collection
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
@@ -130,9 +130,9 @@ class Steps:
         self.run("begin_all")
 
     def run(self, name: str) -> None:
-        words = (len(self.states), self.states.ctypes.data, self.layout.state_size, self.scratch.ctypes.data)
+        words = (len(self.states), address(self.states), self.layout.state_size, address(self.scratch))
         table = np.array(words, np.int64)
-        self.code.functions[name](int(table.ctypes.data))
+        self.code.functions[name](address(table))
 
     def column(self, name: str) -> Array:
         return self.states[:, self.layout.record.first(name)]

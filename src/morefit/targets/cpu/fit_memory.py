@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_char
 from typing import Protocol, cast
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.kernel.rows_layout import RowsTable
 from morefit.resources import aligned
 from morefit.targets.base import PartBatch, Program, ToyBatch
@@ -46,7 +45,7 @@ class Memory:
     def own(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
         """Keep an array; return its address."""
         self.arrays.append(array)
-        return int(array.ctypes.data)
+        return address(array)
 
     def room(self, count: int) -> Array:
         array = aligned(count)
@@ -86,24 +85,17 @@ def set_toys(words: Integers, toys: ToyBatch, k: int) -> None:
     words[stages.MEASURED_COUNT] = 0 if measured is None else measured.shape[1]
 
 
-def address(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    if array.flags.carray and array.size:  # several times as fast
-        return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]
-    return int(array.ctypes.data)
-
-
 def stored_words(part: PartBatch) -> list[int]:
     """Return where each column of stored events begins, and where it says from which number on those of each toy are."""
     assert part.starts is not None
-    return [
-        word
-        for column in part.events
-        for word in (
-            (0, address(column.pieces.places))
-            if isinstance(column, ScatteredColumn)
-            else (address(column.values), address(part.starts))
-        )
-    ]
+    starts = address(part.starts)
+    words: list[int] = []
+    for column in part.events:
+        if isinstance(column, ScatteredColumn):
+            words += 0, address(column.pieces.places)
+        else:
+            words += address(column.values), starts
+    return words
 
 
 def function(program: Program, name: str) -> int:

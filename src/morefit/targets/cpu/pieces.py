@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Flags, Integers
+from morefit.arrays import Array, Flags, Integers, address
 from morefit.dataclass import dataclass
 from morefit.kernel.program import Kind, Stage, integers_at, vector_at
 from morefit.resources import available_cores, on_all_cores, padded
@@ -165,7 +165,7 @@ class Pieces:
         capsules = np.fromiter((array.__array_struct__ for array in arrays), object, len(arrays))
         places, sizes = np.empty((2, len(arrays)), np.int64)
         job = words(capsules, len(arrays), get, places, sizes)
-        locate(int(job.ctypes.data))
+        locate(address(job))
         return None if sizes.min(initial=0) < 0 else cls(arrays, places, sizes)
 
     @classmethod
@@ -176,7 +176,7 @@ class Pieces:
         count, size = table.shape
         if table.strides[0] % 8 or (size > 1 and table.strides[1] != 8):
             return None
-        first, step = int(table.ctypes.data) >> 3, table.strides[0] >> 3
+        first, step = address(table) >> 3, table.strides[0] >> 3
         return cls(table, first + step * np.arange(count, dtype=np.int64), np.full(count, size, np.int64))
 
     @classmethod
@@ -224,7 +224,7 @@ class Pieces:
         out, counter = np.empty((len(sizes), outputs)), np.zeros(1, np.int64)
         job = words(counter, len(sizes), places, sizes, out, *others)
         threads = min(available_cores(), len(sizes)) if self.count > WORTH_THREADS else 1
-        WORKERS.run(pieces_code(), function, [int(job.ctypes.data)] * max(threads, 1))
+        WORKERS.run(pieces_code(), function, [address(job)] * max(threads, 1))
         each = np.add.reduceat(out, first, axis=0) if len(first) < len(out) else out
         return np.asarray(each.T, np.float64)
 
@@ -234,7 +234,7 @@ class Pieces:
         piece = int(np.searchsorted(stops, first, "right"))
         begin = first - int(stops[piece] - self.sizes[piece]) if len(target) else 0
         job = words(self.places, self.sizes, piece, begin, len(target), target)
-        pieces_code().functions["copy_run"](int(job.ctypes.data))
+        pieces_code().functions["copy_run"](address(job))
 
     @cached_property
     def stops(self) -> Integers:
@@ -252,4 +252,4 @@ class Pieces:
 
 def words(*content: int | np.ndarray[Any, Any]) -> Integers:
     """Return the words of a job: numbers, and addresses of arrays."""
-    return np.array([one if isinstance(one, int) else one.ctypes.data for one in content], np.int64)
+    return np.array([one if isinstance(one, int) else address(one) for one in content], np.int64)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, address
 from morefit.kernel.program import integers_at, vector_at
 from morefit.kernel.rows_layout import RowsTable
 from morefit.kernel.rows_program import draw_rows
@@ -84,9 +84,9 @@ def run_rows(table: RowsTable, toys: int, seed: int, first_toy: int = 0) -> Arra
     """Draw toys ``first_toy``, ``first_toy + 1``, ...; return (columns, toys, rows)."""
     out = np.empty((table.columns, toys, table.rows))
     known = {
-        WORDS: table.words.ctypes.data, NUMBERS: table.numbers.ctypes.data, OUT: out.ctypes.data,
+        WORDS: address(table.words), NUMBERS: address(table.numbers), OUT: address(out),
         OUT_STEP: toys * table.rows, SEED: signed(seed), FIRST_TOY: first_toy, TOYS: toys,
     }  # fmt: skip
     job = np.array([known.get(k, 0) for k in range(TOYS + 1)], np.int64)
-    rows_code().functions["draw_many"](int(job.ctypes.data))
+    rows_code().functions["draw_many"](address(job))
     return out

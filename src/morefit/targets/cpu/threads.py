@@ -18,6 +18,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from morefit.arrays import address
 from morefit.resources import aligned
 from morefit.targets.cpu.abi import Code
 from morefit.targets.cpu.compile import find_code, host
@@ -164,7 +165,7 @@ class Pool:
         self.code = find_code(pool_text(host().machine), ("lead", "serve", "idle"))
         self.words = aligned(len(POOL) * LINE).view(np.int64)
         self.words[:] = 0
-        self.address = int(self.words.ctypes.data)
+        self.address = address(self.words)
         self.put("patience", FIRST_RESTS)
         each = min(self.idle_seconds() for _ in range(FIRST_TIMES)) / FIRST_RESTS
         self.put("patience", max(int(PATIENCE / max(each, 1e-9)), 1))
@@ -219,7 +220,7 @@ class Workers:
             pool = self.pool
             pool.wake(len(arguments) - 1)
         call = np.array([pool.address, code.addresses[name], len(arguments), *arguments], np.int64)
-        pool.code.functions["lead"](int(call.ctypes.data))
+        pool.code.functions["lead"](address(call))
 
 
 WORKERS = Workers()
