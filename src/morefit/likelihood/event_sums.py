@@ -12,11 +12,11 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, Op, evaluate, leaves, scalar
+from morefit.expr import Expr, Op, evaluate, leaves, scalar
 from morefit.integrals import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
-from morefit.kernel.sums import Request, set_terms
+from morefit.kernel.sums import Request
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
@@ -36,7 +36,15 @@ from morefit.likelihood.event_nodes import (
     split_slow,
     varying,
 )
-from morefit.likelihood.sums import compile_plain, request_of, terms_of, triangle, unpack, with_constrained
+from morefit.likelihood.sums import (
+    compile_plain,
+    request_of,
+    second_derivatives,
+    terms_of,
+    triangle,
+    unpack,
+    with_constrained,
+)
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
@@ -386,8 +394,9 @@ class EventSums(Term):
         total = np.zeros((len(full), count, count))
         floating = tuple(p.symbol for p in self.parameters)
         for term in terms:
-            seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
-            total += triangle(self.values_of(seconds, self.with_measured(full)), count)
+            total += triangle(
+                self.values_of(second_derivatives(term, floating), self.with_measured(full)), count
+            )
         return total
 
     def values_of(self, terms: Sequence[Expr], points: Array) -> Array:

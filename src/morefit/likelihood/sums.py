@@ -11,7 +11,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, symbols
-from morefit.kernel.sums import Request
+from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import one_of_each, symbols_of
@@ -23,6 +23,12 @@ from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
+
+
+@lru_cache(maxsize=256)  # fits by products of scores ask at every step
+def second_derivatives(term: Expr, floating: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the second derivatives of a term without events (lower triangle), such as that of a constraint."""
+    return tuple(set_terms(Request(ZERO, floating, 2, per_set=term))[1 + len(floating) :])
 
 
 def request_of(

@@ -115,13 +115,22 @@ class KnownColumns:
         nodes = integrals_of(density, own)
         return self.rows.tabulated(nodes, self.backend) if nodes else {}
 
-    def typical(self, given: tuple[Observable, ...]) -> Array:
-        """Return rows of given observables, from the smallest to the largest value of each."""
+    def tried(self, given: tuple[Observable, ...]) -> Array:
+        """Return values of given observables at rows and random numbers that are tried, (observables, rows)."""
         rng, exprs = np.random.default_rng(0), [self.exprs[o.name] for o in given]
         numbers = {leaf.name: rng.random(TRIED) for leaf in leaves(Op.COLUMN, *exprs)}
         if self.rows is not None:
             numbers[ROW.name] = self.rows.some
-        values = np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
+        return np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
+
+    def rows_by_chance(self, given: tuple[Observable, ...]) -> dict[str, Array]:
+        """Return rows of given observables by name, in no order."""
+        values = np.random.default_rng(2).permutation(self.tried(given), axis=1)
+        return dict(zip([o.name for o in given], values, strict=True))
+
+    def typical(self, given: tuple[Observable, ...]) -> Array:
+        """Return rows of given observables, from the smallest to the largest value of each."""
+        values = self.tried(given)
         places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
         chosen = np.unique(np.argsort(values, axis=1)[:, places])
         return np.unique(values[:, chosen], axis=1).T
