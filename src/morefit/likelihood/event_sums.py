@@ -36,6 +36,7 @@ from morefit.likelihood.event_nodes import (
     split_slow,
     varying,
 )
+from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.sums import (
     compile_plain,
     request_of,
@@ -75,13 +76,16 @@ class EventSums(Term):
         names: Mapping[Expr, Expr] = NO_NAMES,
         alike: EventSums | None = None,
         weight: Expr | None = None,
+        form: OwnForm | None = None,
     ) -> None:
         """Set what the likelihood is made of; what has been checked is not checked again.
 
         ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share; ``alike``
         has the same model and constraints, so that their terms, which may be hundreds, need not be made again.
-        ``weight`` is that of an event as a formula: the weights of the data, and those of toys.
+        ``weight`` is that of an event as a formula: the weights of the data, and those of toys. ``form`` stands for the
+        formulas of the model in kernels that others with other numbers share.
         """
+        self.form = form
         self.weight, self.renamed = weight, None
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
@@ -143,11 +147,17 @@ class EventSums(Term):
             weighted=self.data.weighted if weighted is None else weighted,
             careful=careful,
             fisher=fisher,
+            form=self.form,
         )
+
+    @property
+    def kernel_symbols(self) -> tuple[Expr, ...]:
+        """What sums depend on: all parameters, what constraints measured, and numbers of a form."""
+        return (*self.all_symbols, *self.measured_symbols, *(self.form.symbols if self.form else ()))
 
     def compile_request(self, request: Request) -> Compiled:
         """Compile sums, to be bound to any events."""
-        own = (*self.all_symbols, *self.measured_symbols)
+        own = self.kernel_symbols
         if not self.kernel_names:
             return compile_sums(request, own, self.settings)
         return compile_renamed(request, own, tuple(self.kernel_names.get(s, s) for s in own), self.settings)
@@ -374,11 +384,14 @@ class EventSums(Term):
     # --------------------------------------------------------------------- constraints
 
     def with_measured(self, full: Array, measured: Array | None = None) -> Array:
-        """Complete points by what constraints measured: in the data, or in each of many datasets."""
-        if not self.measured_symbols:
+        """Complete points by what constraints measured, in the data or in each of many datasets, and by numbers of a form."""
+        if not self.measured_symbols and self.form is None:
             return full
         values = self.measured if measured is None else measured
-        return np.concatenate([full, np.broadcast_to(values, (len(full), len(self.measured)))], axis=1)
+        parts = [full, np.broadcast_to(values, (len(full), len(self.measured)))]
+        if self.form is not None:
+            parts.append(np.tile(self.form.numbers, (len(full), 1)))
+        return np.concatenate(parts, axis=1)
 
     def constraints_at(self, measured: Array | None) -> tuple[Constraint, ...]:
         """Return the constraints with other measured values, of shape (1, values); None for those they have."""
@@ -401,7 +414,7 @@ class EventSums(Term):
 
     def values_of(self, terms: Sequence[Expr], points: Array) -> Array:
         """Return terms without events at points with measured values, (sets, terms)."""
-        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
+        names = [symbol.name for symbol in self.kernel_symbols]
         rows = [dict(zip(names, row, strict=True)) for row in points]
         numbers = [[float(evaluate(term, values)) for term in terms] for values in rows]
         return np.array(numbers, np.float64).reshape(len(points), len(terms))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
+from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each
+from morefit.likelihood.shared_form import OwnForm, SharedForm, shared_form, without_numbers
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.targets.base import Backend
+
+MIN_FORMULAS = 3  # that differ in numbers alone: for fewer, numbers in the program save more than its second compilation takes
 
 
 class JointLikelihood(Term):
@@ -102,20 +106,55 @@ def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
 
 
 def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
-    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first."""
+    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first.
+
+    So do several whose formulas differ in numbers as well, which become arguments of the program.
+    """
     groups: dict[tuple[Expr, ...], list[int]] = {}
     for k, part in enumerate(parts):
         if isinstance(part.model, Pdf):
             groups.setdefault(nameless(part.model), []).append(k)
     shared = list(parts)
-    for members in groups.values():
+    for members in with_one_form(groups, shared):
         named = {tuple(p.name for p in parts[k].model.parameters) for k in members}
+        by_numbers = shared[members[0]].form is not None
         names = [scalar(OwnSymbol(p.name)) for p in parts[members[0]].model.parameters]
-        for k in members if len(named) > 1 else ():
+        for k in members if len(named) > 1 or by_numbers else ():
             own = (p.symbol for p in parts[k].model.parameters)
-            shared[k] = parts[k].replaced(names=dict(zip(own, names, strict=True)))
+            shared[k] = shared[k].replaced(names=dict(zip(own, names, strict=True)))
             shared[k].renamed = parts[k].origin
     return shared
+
+
+def with_one_form(groups: Mapping[tuple[Expr, ...], list[int]], parts: list[Likelihood]) -> list[list[int]]:
+    """Replace parts whose formulas differ in numbers by those with one form; return all that may share a program."""
+    apart, similar = [], dict[tuple[int, ...], list[tuple[Expr, ...]]]()
+    for roots, members in groups.items():
+        if all(type(parts[k]) is Likelihood for k in members):
+            blind = without_numbers(roots)
+            similar.setdefault(tuple(blind[root][0] for root in roots), []).append(roots)
+        else:
+            apart.append(members)
+    for some in similar.values():
+        form = shared_form(some) if len(some) >= MIN_FORMULAS else None
+        if form is None or any(node_sums(parts[groups[roots][0]].model) for roots in some):
+            apart += [groups[roots] for roots in some]
+            continue
+        for roots, numbers in zip(some, form.numbers, strict=True):
+            for k in groups[roots]:
+                parts[k] = in_form(parts[k], form, numbers)
+        apart.append(sorted(k for roots in some for k in groups[roots]))
+    return apart
+
+
+def in_form(part: Likelihood, form: SharedForm, numbers: tuple[float, ...]) -> Likelihood:
+    """Return a part whose kernels have symbols in the place of its numbers."""
+    own = {scalar(OwnSymbol(f"parameter {i}")): p.symbol for i, p in enumerate(part.model.parameters)}
+    summed, expected = substitute_all(form.roots, own)
+    extended = part.model.expected_events() is not None
+    other = part.replaced(form=OwnForm(summed, expected if extended else None, form.symbols, numbers))
+    other.renamed = part.origin
+    return other
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import one_of_each, symbols_of
+from morefit.likelihood.shared_form import OwnForm
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
@@ -40,16 +41,19 @@ def request_of(
     weighted: bool = False,
     careful: bool = False,
     fisher: bool = False,
+    form: OwnForm | None = None,
 ) -> Request:
     """Return what is summed over events for a likelihood, and what is added once: expected events and constraints.
 
-    The squared scores (``fisher``) have the information of constraints added; the expected number does not vary.
+    The squared scores (``fisher``) have the information of constraints added; the expected number does not vary. A ``form``
+    stands for the formulas of the model.
     """
-    expected = None if fisher else model.expected_events()
+    formulas = (model.summed, model.expected_events()) if form is None else (form.summed, form.expected)
+    expected = None if fisher else formulas[1]
     known = (*([] if expected is None else [expected]), *constraints)
     extra = list(known) if fisher else [-c for c in known]
     return Request(
-        model.summed,
+        formulas[0],
         symbols_of(tuple(floating)),
         order,
         weighted=weighted,
