@@ -128,33 +128,43 @@ def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
 
 def with_one_form(groups: Mapping[tuple[Expr, ...], list[int]], parts: list[Likelihood]) -> list[list[int]]:
     """Replace parts whose formulas differ in numbers by those with one form; return all that may share a program."""
-    apart, similar = [], dict[tuple[int, ...], list[tuple[Expr, ...]]]()
-    for roots, members in groups.items():
-        if all(type(parts[k]) is Likelihood for k in members):
-            blind = without_numbers(roots)
-            similar.setdefault(tuple(blind[root][0] for root in roots), []).append(roots)
-        else:
-            apart.append(members)
-    for some in similar.values():
-        form = shared_form(some) if len(some) >= MIN_FORMULAS else None
-        if form is None or any(node_sums(parts[groups[roots][0]].model) for roots in some):
-            apart += [groups[roots] for roots in some]
-            continue
+    able = [
+        roots
+        for roots, members in groups.items()
+        if all(type(parts[k]) is Likelihood for k in members) and not node_sums(parts[members[0]].model)
+    ]
+    sharing = list[list[int]]()
+    for some, form in forms_of(tuple(able)):
         for roots, numbers in zip(some, form.numbers, strict=True):
             for k in groups[roots]:
-                parts[k] = in_form(parts[k], form, numbers)
-        apart.append(sorted(k for roots in some for k in groups[roots]))
-    return apart
+                other = parts[k].replaced(form=own_form(parts[k].model, form, numbers))
+                other.renamed = parts[k].origin
+                parts[k] = other
+        sharing.append(sorted(k for roots in some for k in groups[roots]))
+    together = {k for members in sharing for k in members}
+    return [*sharing, *(members for members in groups.values() if members[0] not in together)]
 
 
-def in_form(part: Likelihood, form: SharedForm, numbers: tuple[float, ...]) -> Likelihood:
-    """Return a part whose kernels have symbols in the place of its numbers."""
-    own = {scalar(OwnSymbol(f"parameter {i}")): p.symbol for i, p in enumerate(part.model.parameters)}
+@lru_cache(maxsize=64)  # every fit of a simultaneous model asks
+def forms_of(
+    formulas: tuple[tuple[Expr, ...], ...],
+) -> tuple[tuple[tuple[tuple[Expr, ...], ...], SharedForm], ...]:
+    """Return which formulas differ in numbers alone, if they are enough, each time with the form that they share."""
+    similar: dict[tuple[int, ...], list[tuple[Expr, ...]]] = {}
+    for roots in formulas:
+        blind = without_numbers(roots)
+        similar.setdefault(tuple(blind[root][0] for root in roots), []).append(roots)
+    forms = [(tuple(some), shared_form(some)) for some in similar.values() if len(some) >= MIN_FORMULAS]
+    return tuple((some, form) for some, form in forms if form is not None)
+
+
+@lru_cache(maxsize=256)
+def own_form(model: Pdf, form: SharedForm, numbers: tuple[float, ...]) -> OwnForm:
+    """Return a form in the parameters of one of those who share it."""
+    own = {scalar(OwnSymbol(f"parameter {i}")): p.symbol for i, p in enumerate(model.parameters)}
     summed, expected = substitute_all(form.roots, own)
-    extended = part.model.expected_events() is not None
-    other = part.replaced(form=OwnForm(summed, expected if extended else None, form.symbols, numbers))
-    other.renamed = part.origin
-    return other
+    known = None if model.expected_events() is None else expected
+    return OwnForm(summed, known, form.symbols, numbers)
 
 
 @lru_cache(maxsize=256)
