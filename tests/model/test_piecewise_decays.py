@@ -74,7 +74,7 @@ def test_other_acceptances_are_left_to_rules(function):
 
 
 def test_limits_that_let_much_cancel_are_left_to_rules():
-    wide, free = mf.Parameter("tau", 1.5, 1.0, 1000.0), mf.Parameter("tau", 1.5, 1.0)
+    wide, free = mf.Parameter("tau", 1.5, 1.0, 1000.0), mf.Parameter("tau", 1.5)
     by_rule, closed = (
         mf.shapes.Decay(T, tau, sigma=[ERROR], given=[ERROR]).integral_times(ACCEPTANCES["spline"])
         for tau in (wide, free)

@@ -36,7 +36,7 @@ from morefit.model.formulas import inverse_size, largest
 from morefit.model.integrate.separate import separate
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
-from morefit.model.resolution import Complex, Resolution, may_be_short, smeared_wave
+from morefit.model.resolution import SHORT, Complex, Resolution, smeared_wave
 
 MAX_POWER = 3
 MAX_LOSS = 2e-11  # of an integral at start values, by rounding of terms that cancel
@@ -154,8 +154,8 @@ def accepted_waves(
 
     None if the function is no piecewise polynomial, or where limits of parameters let so much cancel that a rule is better.
     """
-    if any(may_be_short(tau, sigma) for _, _, sigma in seen.gaussians):
-        return None
+    if any(reach(sigma) * reach(1 / tau) >= SHORT for _, _, sigma in seen.gaussians):
+        return None  # a lifetime that is not much longer than the resolution has other formulas
     shifts = [wave.shift for wave in waves]
     start = inverse_size(reach(tau)) - max(map(reach, shifts))
     slowest = inverse_size(largest(tau)) - max(map(largest, shifts))
