@@ -339,6 +339,9 @@ class Compiled:
         boxes: SharedBoxes | None = None,
     ) -> Bound:
         """Bind to data; weights are one for each event, or one row of them for each set, or where the backend can read them."""
+        self.program.expect(events)
+        for one in self.integrals:
+            one.compiled.program.expect(None)
         data.precompute(tuple(self.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
         steps: list[int] = []

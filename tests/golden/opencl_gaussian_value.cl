@@ -7,6 +7,27 @@ typedef double real;  // of the lines of an event
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
 
 __attribute__((noinline)) double call_erfc(const double x0) { return erfc(x0); }
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items(__local double *scratch, const int words, const int item)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
+        for (int k = item; k < words * half_way; k += GROUP) {
+            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
+            row[0] += row[half_way];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// add a number, and to the correction what the addition loses (Knuth's two-sum)
+void add(double *sum, double *correction, const double x)
+{
+    const double total = *sum + x, part = total - *sum;
+    *correction += (*sum - (total - part)) + (x - part);
+    *sum = total;
+}
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -34,27 +55,6 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     scalars[set * 3 + 0] = p2;
     scalars[set * 3 + 1] = p_mu;
     scalars[set * 3 + 2] = p19;
-}
-
-// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
-void add_items(__local double *scratch, const int words, const int item)
-{
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
-        for (int k = item; k < words * half_way; k += GROUP) {
-            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
-            row[0] += row[half_way];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-
-// add a number, and to the correction what the addition loses (Knuth's two-sum)
-void add(double *sum, double *correction, const double x)
-{
-    const double total = *sum + x, part = total - *sum;
-    *correction += (*sum - (total - part)) + (x - part);
-    *sum = total;
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(

@@ -7,6 +7,35 @@ typedef double real;  // of the lines of an event
 typedef struct { long begin, event; int set, count, place, unused; } block_of_events;
 
 __attribute__((noinline)) double call_erfc(const double x0) { return erfc(x0); }
+// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
+void add_items(__local double *scratch, const int words, const int item)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
+        for (int k = item; k < words * half_way; k += GROUP) {
+            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
+            row[0] += row[half_way];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// add a number, and to the correction what the addition loses (Knuth's two-sum)
+void add(double *sum, double *correction, const double x)
+{
+    const double total = *sum + x, part = total - *sum;
+    *correction += (*sum - (total - part)) + (x - part);
+    *sum = total;
+}
+
+// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
+double logarithm(const double high, const double low, const double exponent)
+{
+    double sum = exponent * 0.6931471824645996, lost = 0.0;
+    add(&sum, &lost, high);
+    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
+}
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -89,35 +118,6 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     scalars[set * 5 + 2] = p_mu;
     scalars[set * 5 + 3] = p71;
     scalars[set * 5 + 4] = p72;
-}
-
-// add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
-void add_items(__local double *scratch, const int words, const int item)
-{
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {
-        for (int k = item; k < words * half_way; k += GROUP) {
-            __local double *row = scratch + (k >> bits) * GROUP + (k & (half_way - 1));
-            row[0] += row[half_way];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-
-// add a number, and to the correction what the addition loses (Knuth's two-sum)
-void add(double *sum, double *correction, const double x)
-{
-    const double total = *sum + x, part = total - *sum;
-    *correction += (*sum - (total - part)) + (x - part);
-    *sum = total;
-}
-
-// the logarithm of a product from that of its mantissas and its exponent; log(2) in two parts, so that it is exact
-double logarithm(const double high, const double low, const double exponent)
-{
-    double sum = exponent * 0.6931471824645996, lost = 0.0;
-    add(&sum, &lost, high);
-    return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(

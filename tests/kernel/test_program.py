@@ -76,7 +76,7 @@ def on_device():
 
     def run(name):
         records, ints = inputs()
-        kernel, out = device.kernels(run, text, {"run": "run"})["run"], device.send(records)
+        kernel, out = device.programs.kernels(run, text, {"run": "run"})["run"], device.send(records)
         arguments = set_arguments(kernel, out, device.send(ints), np.int32(NAMES.index(name)))
         device.run(kernel, SETS, 1)
         device.read(arguments[0], records)
@@ -105,7 +105,7 @@ def test_items_of_a_group_compute_together_what_python_does(name):
         f"{PREFIX}{name}(box, ints[2 * get_group_id(0)], ints[2 * get_group_id(0) + 1]); }}",
     ])  # fmt: skip
     device, (records, ints) = open_device(None, None), inputs()
-    kernel = device.kernels(records, text, {"run": "run"})["run"]
+    kernel = device.programs.kernels(records, text, {"run": "run"})["run"]
     arguments = set_arguments(kernel, device.send(records), device.send(ints))
     device.run(kernel, SETS * items, items)
     device.read(arguments[0], records)

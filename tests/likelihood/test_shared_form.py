@@ -66,7 +66,7 @@ def test_categories_with_other_numbers_share_a_program_and_keep_their_values(mon
     # ten categories, each with its resolution from simulation, took 8 s to their first toy
     shared = of_categories(3)
     assert len({id(part.sums(1)) for part in shared.parts}) == 2  # one has a constraint, and its own program
-    monkeypatch.setattr(joint, "forms_of", lambda formulas: ())
+    monkeypatch.setattr(joint, "shared_forms", lambda formulas: ())
     apart = of_categories(3)
     assert len({id(part.sums(1)) for part in apart.parts}) == 3
     point = [4.9, 0.6, 2.5, *(0.9 * p.start for p in apart.parameters[3:])]

@@ -165,7 +165,7 @@ def test_a_step_on_a_device_is_that_of_the_processor(count):
         f"__kernel void run(__global double *records) {{ {PREFIX}advance(records + get_global_id(0) * {layout.size}); }}",
     ])  # fmt: skip
     device = open_device(None, None)
-    kernel, out = device.kernels(records, text, {"run": "run"})["run"], records.copy()
+    kernel, out = device.programs.kernels(records, text, {"run": "run"})["run"], records.copy()
     arguments = set_arguments(kernel, device.send(records))
     device.run(kernel, len(records), 1)
     device.read(arguments[0], out)

@@ -109,21 +109,22 @@ def test_the_step_of_fits_on_a_device_is_built_once_and_before_it_is_needed(monk
     from morefit import OpenCL
     from morefit.kernel.fit_layout import FitLayout
     from morefit.minimise.newton_program import fit_driver
-    from morefit.targets.opencl.device import Device
+    from morefit.targets.opencl import programs
+    from morefit.targets.opencl.programs import Programs
 
-    built, built_by, from_source = [], [], Device.from_source
+    built, built_by, from_source = [], [], Programs.from_source
 
     def watch(self, key, source):
         built.append(source)
         built_by.append(threading.current_thread().name)
         return from_source(self, key, source)
 
-    monkeypatch.setattr(Device, "from_disk", lambda self, key: None)
-    monkeypatch.setattr(Device, "from_source", watch)
+    monkeypatch.setattr(programs, "load", lambda key: None)
+    monkeypatch.setattr(Programs, "from_source", watch)
     layout, backend = FitLayout(3, 2), OpenCL()  # of no other test
     backend.expect_fits(fit_driver(layout), layout, 1_000_000)
     backend.expect_fits(fit_driver(layout), layout, 1_000_000)
     ahead.wait_for_all()
     assert built_by == ["morefit compiler"]
-    assert backend.open().build(built[0]) is backend.open().programs[built[0]]
+    assert backend.open().programs.build(built[0]) is backend.open().programs.known[built[0]]
     assert len(built) == 1

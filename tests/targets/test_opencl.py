@@ -26,6 +26,7 @@ from morefit.kernel.ir import Precision
 from morefit.kernel.symbols import stream_uniform, uniform
 from morefit.pipeline import compile_sampler
 from morefit.sampling.generate import Sampler, all_values
+from morefit.targets import ahead
 from morefit.targets.base import Events
 from morefit.targets.choose import WORTH_A_GPU, choose_backend
 from morefit.targets.cpu.run import Cpu
@@ -34,7 +35,7 @@ from morefit.targets.opencl import discover as opencl_found
 from morefit.targets.opencl import fit as opencl_fit
 from morefit.targets.opencl import fit_space, staging
 from morefit.targets.opencl import launch as opencl_launch
-from morefit.targets.opencl import run as opencl
+from morefit.targets.opencl import programs as opencl_programs
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.dialect import OPENCL_GPU, Names, number_text
 from morefit.targets.opencl.discover import devices
@@ -208,8 +209,8 @@ def test_work_groups_are_powers_of_two(group):
 
 
 def test_text_that_does_not_build_is_shown(device, monkeypatch):
-    monkeypatch.setattr(opencl, "render", lambda *_, **__: "__kernel void prepare() { nonsense; }")
     program = OpenCL().compile(sampling_kernel())
+    program.texts = {"__kernel void sample() { nonsense; }": ("sample",)}
     with pytest.raises(CompileError, match="refused the text") as caught:
         program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0)
     assert "nonsense" in caught.value.source
@@ -244,13 +245,14 @@ def test_the_backend_can_be_pickled(device):
 
 def test_a_program_is_built_once_and_found_on_disk(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset())
+    monkeypatch.setattr(opencl_programs, "KEEPS_ITS_OWN", frozenset())
     built = []
-    real = opencl_device.Device.from_source
-    monkeypatch.setattr(opencl_device.Device, "from_source", lambda *args: built.append(1) or real(*args))
+    real = opencl_programs.Programs.from_source
+    monkeypatch.setattr(opencl_programs.Programs, "from_source", lambda *args: built.append(1) or real(*args))
     kernel = sampling_kernel()
-    OpenCL().compile(kernel).build()
-    OpenCL().compile(kernel).build()
+    for _ in range(2):
+        program = OpenCL().compile(kernel)
+        program.kernels(program, ["sample"])
     assert len(built) == 1
     assert len(list(tmp_path.glob("*.o"))) == 1
     opencl_device._devices.clear()
@@ -263,14 +265,15 @@ def test_a_driver_that_keeps_programs_itself_is_not_asked_for_them(
     device, monkeypatch, tmp_path, nothing_open
 ):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
-    OpenCL().compile(sampling_kernel()).build()
+    monkeypatch.setattr(opencl_programs, "KEEPS_ITS_OWN", frozenset({OpenCL().open().info.platform_name}))
+    program = OpenCL().compile(sampling_kernel())
+    program.kernels(program, ["sample"])
     assert list(tmp_path.glob("*.o")) == []
 
 
 def test_a_binary_that_the_driver_refuses_is_built_anew(device, monkeypatch, tmp_path, nothing_open):
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(opencl_device, "load", lambda key: b"not a program")
+    monkeypatch.setattr(opencl_programs, "load", lambda key: b"not a program")
     program = OpenCL().compile(sampling_kernel())
     assert program.sample(np.empty((1, 0)), Events.slices([10]), 1, 0).columns[0].count == 10
 
@@ -279,8 +282,9 @@ def test_nothing_is_allocated_or_built_from_call_to_call(device, monkeypatch):
     bound = bind(sums_of("mass", "hessian", False, OpenCL()), "mass", Layout(5000))
     x = around(model_of("mass")[2], 3)
     first = bound(x)
-    for name in ("allocate", "build", "send"):
+    for name in ("allocate", "send"):
         monkeypatch.setattr(opencl_device.Device, name, None)
+    monkeypatch.setattr(opencl_programs.Programs, "build", None)
     np.testing.assert_array_equal(bound(x), first)
 
 
@@ -832,8 +836,20 @@ def test_memory_of_fits_is_given_back_at_once(device):
         gc.enable()
 
 
+@pytest.mark.parametrize(
+    ("events", "functions"), [(900, {"evaluate"}), (10**6, {"prepare", "sums", "combine"})]
+)
+def test_only_what_is_run_is_built_where_texts_are_cut(device, monkeypatch, nothing_open, events, functions):
+    monkeypatch.setattr(opencl_device.Device, "dialect", replace(OPENCL_GPU, cut_texts=True))
+    program = sums_of("mass", "value", False, OpenCL()).program
+    program.expect(Events.slices([events]))
+    ahead.wait_for_all()
+    built = OpenCL().open().programs.known
+    assert {name for text, names in program.texts.items() if text in built for name in names} == functions
+
+
 def test_functions_of_a_text_are_used_again(device):
-    here, source = OpenCL().open(), "__kernel void nothing(__global int *x) { x[0] = 1; }"
+    here, source = OpenCL().open().programs, "__kernel void nothing(__global int *x) { x[0] = 1; }"
 
     class Owner:
         pass

@@ -301,7 +301,7 @@ def test_the_host_takes_steps_until_the_device_would_have_been_built(monkeypatch
     monkeypatch.setattr(device, "host_seconds", {})
     layout = FitLayout(4)
     source = step_source(fit_driver(layout), StepShape(wide=False, layout=layout), device.dialect)
-    monkeypatch.setattr(device, "build", lambda text: None)
+    monkeypatch.setattr(device.programs, "build", lambda text: None)
     monkeypatch.setenv("MOREFIT_CACHE_DIR", str(tmp_path))
     assert host_takes_steps(device, source, 5000)
     assert not host_takes_steps(device, source, 1_000_000)

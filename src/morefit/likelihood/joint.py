@@ -134,7 +134,7 @@ def with_one_form(groups: Mapping[tuple[Expr, ...], list[int]], parts: list[Like
         if all(type(parts[k]) is Likelihood for k in members) and not node_sums(parts[members[0]].model)
     ]
     sharing = list[list[int]]()
-    for some, form in forms_of(tuple(able)):
+    for some, form in shared_forms(tuple(able)):
         for roots, numbers in zip(some, form.numbers, strict=True):
             for k in groups[roots]:
                 other = parts[k].replaced(form=own_form(parts[k].model, form, numbers))
@@ -146,7 +146,7 @@ def with_one_form(groups: Mapping[tuple[Expr, ...], list[int]], parts: list[Like
 
 
 @lru_cache(maxsize=64)  # every fit of a simultaneous model asks
-def forms_of(
+def shared_forms(
     formulas: tuple[tuple[Expr, ...], ...],
 ) -> tuple[tuple[tuple[tuple[Expr, ...], ...], SharedForm], ...]:
     """Return which formulas differ in numbers alone, if they are enough, each time with the form that they share."""

@@ -28,7 +28,6 @@ from morefit.expr import (
     lookup,
     substitute,
     substitute_all,
-    where,
 )
 from morefit.model import Observable, Pdf
 from morefit.model.parameter import blinded_in
@@ -56,6 +55,7 @@ from morefit.sampling.inversion import (
     quantile_recipe,
     singular_recipe,
 )
+from morefit.sampling.mixture import pick
 from morefit.sampling.row_envelope import above_rows
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
@@ -257,14 +257,6 @@ class CandidateRecipes:
         accept = both.accept * ((total >= x.low) & (total <= x.high))
         inside, *areas = (float(evaluate(p.integral(), self.values)) for p in (pdf, true, shift))
         return Recipe({x.name: total}, accept, both.above, both.efficiency * inside / (areas[0] * areas[1]))
-
-
-def pick(exprs: Sequence[Expr], edges: Sequence[float], number: Expr) -> Expr:
-    """Return the first expression whose edge lies above a number."""
-    choice = exprs[-1]
-    for edge, expr in reversed(list(zip(edges[:-1], exprs[:-1], strict=True))):
-        choice = where(number < edge, expr, choice)
-    return choice
 
 
 def bind_values(expr: Expr, pdf: Pdf, values: Mapping[str, float]) -> Expr:

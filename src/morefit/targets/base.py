@@ -137,6 +137,10 @@ class Program(Protocol):
     @property
     def compile_seconds(self) -> float: ...
 
+    def expect(self, events: Events | None) -> None:
+        """Begin to build what these events need, or a few, if that has not begun yet."""
+        ...
+
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> Launch:
         """Bind columns; ``steps`` says how far each moves from set to set (default: 0)."""
         ...

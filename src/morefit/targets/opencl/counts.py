@@ -61,7 +61,7 @@ class SentTable:
         show_source(source)
         words, numbers = table.words.astype(np.int32), np.append(table.numbers, 0.0)
         sent = cls(device, device.send(words), device.send(numbers))
-        sent.kernel = device.kernels(sent, source, {NAME: NAME})[NAME]
+        sent.kernel = device.programs.kernels(sent, source, {NAME: NAME})[NAME]
         table.spare.append(sent)
         return sent
 

@@ -5,30 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import warnings
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from morefit.arrays import read_only
-from morefit.errors import BackendError, CompileError
+from morefit.errors import BackendError
 from morefit.targets.base import Pieces
-from morefit.targets.cache import key_of, load, store
 from morefit.targets.opencl.dialect import OPENCL, OPENCL_GPU, Dialect
 from morefit.targets.opencl.discover import DeviceInfo, choose_device, devices, pick, pyopencl
+from morefit.targets.opencl.programs import Programs
 from morefit.targets.opencl.staging import Staging
 
 MAX_SENT = 1 << 26  # bytes that are sent without waiting
 # bytes that are copied in pieces by several threads, to and from a device with memory of its own
 MIN_STAGED = 1 << 23
 MIN_COPY = 1 << 20  # bytes of an array that is not sent twice
-MAX_PROGRAMS = 256  # cached in this process
-# Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
-# binary is read: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
-KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
 OTHER_ARGUMENTS = 256  # bytes of addresses and sizes among a kernel's arguments, besides numbers to draw with
 
 
@@ -73,11 +68,8 @@ class Device:
         # what the host took for steps of whole fits, by their texts; infinite once the device takes them
         self.host_seconds: dict[Any, float] = {}
         self.process = os.getpid()
-        self.programs: OrderedDict[str, Any] = OrderedDict()  # by their texts
-        self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
         self.lock = threading.Lock()
-        self.turns: dict[str, threading.Lock] = {}  # of threads that want the same text
-        self.identity = (device.name, device.driver_version, device.platform.version, device.version)
+        self.programs = Programs(self)
 
     @property
     def group(self) -> int:
@@ -238,62 +230,6 @@ class Device:
         except self.cl.Error as error:
             raise self.failed("starting a kernel", error) from error
 
-    def build(self, source: str) -> Any:
-        """Return a program for a text: from this process, from disk, or built now."""
-        with self.lock:
-            turn = self.turns.setdefault(source, threading.Lock())
-        with turn:  # one thread builds it, and others that want the same text wait
-            program = self.programs.get(source)  # by the text itself, which takes less time than its digest
-            if program is None:
-                key = key_of("opencl", source, *self.identity)
-                program = self.from_disk(key) or self.from_source(key, source)
-            with self.lock:
-                self.programs[source] = program
-                self.programs.move_to_end(source)
-                self.turns.pop(source, None)
-                if len(self.programs) > MAX_PROGRAMS:
-                    self.programs.popitem(last=False)
-        return program
-
-    def kernels(self, owner: object, source: str, functions: Mapping[str, str]) -> dict[str, Any]:
-        """Return kernels, by name, of functions of a text for as long as the owner lives; then another one may have them.
-
-        pyopencl takes half a millisecond to make one.
-        """
-        built = self.build(source)
-        kernels = {}
-        for name, function in functions.items():
-            spare = self.spare.get((source, function))
-            kernels[name] = spare.pop() if spare else self.cl.Kernel(built, function)
-        weakref.finalize(owner, self.take_back, source, [(functions[name], k) for name, k in kernels.items()])
-        return kernels
-
-    def take_back(self, source: str, kernels: Sequence[tuple[str, Any]]) -> None:
-        if len(self.spare) > MAX_PROGRAMS:
-            self.spare.clear()
-        for function, kernel in kernels:
-            self.spare.setdefault((source, function), []).append(kernel)
-
-    def from_disk(self, key: str) -> Any | None:
-        """Build from the binary that another process stored; None if there is none, or the driver does not take it."""
-        binary = load(key)
-        if binary is None:
-            return None
-        try:
-            return build_program(self.cl, self.cl.Program(self.context, [self.device], [binary]))
-        except self.cl.Error:
-            return None
-
-    def from_source(self, key: str, source: str) -> Any:
-        try:
-            program = build_program(self.cl, self.cl.Program(self.context, source))
-        except self.cl.Error as error:
-            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
-        if self.info.platform_name not in KEEPS_ITS_OWN:
-            with contextlib.suppress(self.cl.Error):  # a driver may have no binaries to give
-                store(key, program.get_info(self.cl.program_info.BINARIES)[0])
-        return program
-
 
 def set_arguments(kernel: Any, *arguments: Any) -> tuple[Any, ...]:
     """Set the arguments of a kernel, and return them: the caller must keep them alive, for the kernel does not.
@@ -303,13 +239,6 @@ def set_arguments(kernel: Any, *arguments: Any) -> tuple[Any, ...]:
     for place, argument in enumerate(arguments):
         kernel.set_arg(place, argument)
     return arguments
-
-
-def build_program(cl: Any, program: Any) -> Any:
-    """Build without pyopencl's own cache and without its remarks on what compilers print."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return program.build(options=[], cache_dir=False)
 
 
 _devices: dict[tuple[int, object, object], Device] = {}

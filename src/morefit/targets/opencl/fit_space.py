@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.rows_layout import RowsTable
-from morefit.targets.ahead import compile_ahead
 from morefit.targets.base import Buffer, CountsPart, PartBatch, ToyBatch, WholeFit, WholePart, show_source
 from morefit.targets.opencl.columns import DeviceColumn, cut_blocks
 from morefit.targets.opencl.device import Device, set_arguments
@@ -249,13 +247,12 @@ class FitSpace:
 
     def add_kernels(self, source: FitSource | StepSource) -> None:
         """Have the kernels of some texts, which are built at the same time, with the arguments that are known."""
-        *others, _ = source.texts
-        for text in others:
-            compile_ahead(partial(self.device.build, text))
-        for text, phases in reversed(source.texts.items()):
+        programs = self.device.programs
+        programs.build_ahead(source.texts)
+        for text, phases in source.texts.items():
             show_source(text)
             functions = {phase.name: phase.function for phase in phases}
-            self.kernels |= self.device.kernels(self, text, functions)
+            self.kernels |= programs.kernels(self, text, functions)
         self.set_arguments(source.phases, self.bound)
 
     def bind(self, values: Mapping[str, Any]) -> None:

@@ -39,14 +39,14 @@ def step_key(device: Device, source: StepSource) -> str:
     """Return the key of an entry on disk that says that a device had code for steps."""
     main, shape = source.driver.main, source.shape
     own = (main.__module__, main.__name__, repr(shape.layout), str(shape.wide))
-    return key_of("opencl steps", source_version(), *own, *device.identity)
+    return key_of("opencl steps", source_version(), *own, *device.programs.identity)
 
 
 @lru_cache(maxsize=32)
 def build_steps(device: Device, source: StepSource) -> None:
     """Have machine code for steps; the device takes them from now on, in this process and sooner in others."""
     device.host_seconds[source] = inf
-    device.build(source.text)
+    device.programs.build(source.text)
     if device.info.kind != "CPU":
         store(step_key(device, source), b"built")
 

@@ -33,7 +33,7 @@ class OpenCLLaunch:
         events: Events,
         steps: tuple[int, ...],
     ) -> None:
-        self.kernel, self.source, self.group = program.kernel, program.source, program.group
+        self.kernel, self.program, self.group = program.kernel, program, program.group
         self.columns, self.events, self.steps = columns, events, steps
         self.open, self.memory = program.backend.open, program.backend.memory
         self.each = program.backend.events_per_item  # events of an item, if the user sets it
@@ -56,13 +56,8 @@ class OpenCLLaunch:
         """Choose how to run it for a number of sets."""
         if isinstance(self.kernel.frame, Store):
             return StoreSpace(self, sets)
-        limit = ALONE * self.group if self.device.info.kind != "CPU" else CPU_BLOCK
-        small = int(self.events.sizes(sets).max(initial=0)) <= limit
-        return (
-            EvaluateSpace(self, sets)
-            if small and can_evaluate(self.kernel) and not self.sent
-            else SumSpace(self, sets)
-        )
+        alone = is_alone(self.program, int(self.events.sizes(sets).max(initial=0)))
+        return EvaluateSpace(self, sets) if alone and not self.sent else SumSpace(self, sets)
 
     def __call__(self, parameters: Array) -> Array:
         """Evaluate at parameters of shape (sets, parameters)."""
@@ -97,6 +92,17 @@ class OpenCLLaunch:
         return rows
 
 
+def is_alone(program: OpenCLProgram, events: int) -> bool:
+    """Return whether one group sums over all of so many events."""
+    on_gpu = program.backend.open().info.kind != "CPU"
+    return can_evaluate(program.kernel) and events <= (ALONE * program.group if on_gpu else CPU_BLOCK)
+
+
+def needed_functions(program: OpenCLProgram, events: int) -> tuple[str, ...]:
+    """Return the functions that so many events need."""
+    return ("evaluate",) if is_alone(program, events) else functions_of(program.kernel)
+
+
 class LaunchSpace:
     """Buffers and kernels of one launch, with their arguments set; made once for a number of sets."""
 
@@ -113,9 +119,13 @@ class LaunchSpace:
         self.waiting: tuple[Any, Any] | None = None  # the last parameters, on their way
         self.memory = launch.memory
         self.parameters = self.room(sets, len(self.kernel.parameters))
-        functions = {name: name for name in functions_of(self.kernel)}
-        self.kernels = self.device.kernels(self, launch.source, functions)
+        self.kernels = launch.program.kernels(self, self.functions)
         self.prepare_to_run(launch)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that it runs."""
+        return functions_of(self.kernel)
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
         """Make buffers and set arguments."""
@@ -245,6 +255,10 @@ class EvaluateSpace(LaunchSpace):
     """Sums over few events: one work-group per set does everything in one launch; one set alone is an argument."""
 
     function = "evaluate"
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return (self.function,)
 
     def prepare_to_run(self, launch: OpenCLLaunch) -> None:
         self.out = self.room(self.sets, self.kernel.outputs + 1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device, open_device
 from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
 from morefit.targets.opencl.fit_shape import Lifted, lift_numbers
-from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace
-from morefit.targets.opencl.source import render
+from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace, needed_functions
+from morefit.targets.opencl.source import KernelSource, render
 from morefit.targets.opencl.sums import MAX_EVENTS
 from morefit.text.arguments import constructor_in_sentences
 
@@ -166,24 +167,52 @@ class OpenCLProgram:
     backend: OpenCL
     compile_seconds: float = 0.0
 
-    @cached_property
+    @property
     def source(self) -> str:
+        """All functions in one text."""
+        return render(self.drawn_kernel, self.group, self.backend.open().dialect, self.numbers)
+
+    @cached_property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """The names of functions by the texts that have them."""
         dialect = self.backend.open().dialect
-        if not isinstance(self.kernel.frame, Sample):
-            return render(self.kernel, self.group, dialect)
-        return render(self.lifted.kernel, self.group, dialect, len(self.lifted.numbers))
+        return KernelSource(self.drawn_kernel, self.group, dialect, numbers=self.numbers).texts
+
+    @property
+    def drawn_kernel(self) -> Kernel:
+        """The kernel, without the numbers to draw with."""
+        return self.lifted.kernel if isinstance(self.kernel.frame, Sample) else self.kernel
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers there are to draw with."""
+        return len(self.lifted.numbers) if isinstance(self.kernel.frame, Sample) else 0
 
     @cached_property
     def lifted(self) -> Lifted:
         """What draws, without the numbers it was made for: models at other values have the same text."""
         return lift_numbers(self.kernel, self.backend.open().max_numbers)
 
-    def build(self) -> None:
-        """Build the text, or find it built before by this or another process."""
-        begin = time.perf_counter()
-        show_source(self.source)
-        self.backend.open().build(self.source)
+    def texts_with(self, functions: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the texts that have some functions, and which of these."""
+        named = {text: tuple(n for n in names if n in functions) for text, names in self.texts.items()}
+        return {text: names for text, names in named.items() if names}
+
+    def expect(self, events: Events | None) -> None:
+        """Begin to build what these events need, or a few."""
+        most = 0 if events is None else int((events.stops - events.starts).max(initial=0))
+        self.backend.open().programs.build_ahead(self.texts_with(needed_functions(self, most)))
+
+    def kernels(self, owner: object, functions: Collection[str]) -> dict[str, Any]:
+        """Return functions, built now or found built before by this or another process, for as long as the owner lives."""
+        begin, programs = time.perf_counter(), self.backend.open().programs
+        texts, kernels = self.texts_with(functions), dict[str, Any]()
+        programs.build_ahead(texts if len(texts) > 1 else ())
+        for text, names in texts.items():
+            show_source(text)
+            kernels |= programs.kernels(owner, text, {name: name for name in names})
         self.compile_seconds += time.perf_counter() - begin
+        return kernels
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> OpenCLLaunch:
         assert all(isinstance(c, DeviceColumn | HostColumn) for c in columns)
@@ -192,8 +221,6 @@ class OpenCLProgram:
     def launch(
         self, columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...]
     ) -> OpenCLLaunch:
-        if not self.compile_seconds:
-            self.build()
         return OpenCLLaunch(self, columns, events, steps)
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:

@@ -9,6 +9,8 @@ arguments, so that one text serves many true values.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Frame, Kernel, Precision, Sample, Store, Sum
@@ -50,9 +52,8 @@ typedef struct { long begin, event; int set, count, place, unused; } block_of_ev
 
 
 def functions_of(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of the functions in a kernel's text."""
-    names = ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[type(kernel.frame)]
-    return (*names, "evaluate") if can_evaluate(kernel) else names
+    """Return the names of the functions that go through the events of sets block by block."""
+    return ("prepare",) * bool(kernel.per_call.results) + FUNCTIONS[type(kernel.frame)]
 
 
 def block_multiple(kernel: Kernel, group: int) -> int:
@@ -67,11 +68,12 @@ def can_evaluate(kernel: Kernel) -> bool:
 
 
 def render(kernel: Kernel, group: int, dialect: Dialect = OPENCL, numbers: int = 0) -> str:
-    """Write a kernel as text; ``numbers`` of its arguments are numbers to draw with."""
-    return KernelSource(kernel, group, dialect, numbers=numbers).text()
+    """Write a kernel as one text; ``numbers`` of its arguments are numbers to draw with."""
+    (text,) = KernelSource(kernel, group, replace(dialect, cut_texts=False), numbers=numbers).texts
+    return text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelSource:
     """Writes the functions of a kernel."""
 
@@ -83,11 +85,25 @@ class KernelSource:
     suffix: str = ""  # of their names
     rows: bool = False  # whether each set has a row of them
 
-    def text(self) -> str:
+    @cached_property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """The names of functions by the texts that have them: one text, or several where these are built at the same time."""
+        kernel, frame = self.kernel, {Sum: self.sums, Store: self.store, Sample: self.sample}
+        functions = [(FUNCTIONS[type(kernel.frame)], frame[type(kernel.frame)]())]
+        if kernel.per_call.results:
+            functions.insert(0, (("prepare",), self.prepare()))
+        if can_evaluate(kernel):
+            functions.append((("evaluate",), self.evaluate()))
+        if not self.dialect.cut_texts:
+            names = tuple(name for some, _ in functions for name in some)
+            functions = [(names, [line for _, lines in functions for line in lines])]
+        return {"\n".join([*self.begin(), *lines]): names for names, lines in functions}
+
+    def begin(self) -> list[str]:
+        """Return what comes before the functions."""
         kernel, d = self.kernel, self.dialect
         kind = "double" if kernel.precision is Precision.DOUBLE else "float"
-        frame = {Sum: self.sums, Store: self.store, Sample: self.sample}[type(kernel.frame)]
-        parts = [
+        return [
             f"// kernel {kernel.name} ({kernel.frame.label}, {kernel.precision.name}) in {d.name}",
             d.prologue,
             f"#define GROUP {self.group}  // work items in a group",
@@ -97,10 +113,8 @@ class KernelSource:
             "",
             *self.drawing.number_type(),
             *helpers([kernel]),
-            *(self.prepare() if kernel.per_call.results else []),
-            *frame(),
+            *(sum_functions(kernel, d) if isinstance(kernel.frame, Sum) else []),
         ]
-        return "\n".join(parts)
 
     def prepare(self) -> list[str]:
         """Compute the scalars of each set."""
@@ -208,8 +222,7 @@ class KernelSource:
             *self.block_sums(self.load_columns(), "partial"),
         ]
         frame = self.frame("sums", self.arguments(f"{d.memory}double *partials"), text)
-        more = self.evaluate() if can_evaluate(kernel) else []
-        return [*sum_functions(kernel, d), *frame, *Combine(kernel, self.group, d).lines(), *more]
+        return [*frame, *Combine(kernel, self.group, d).lines()]
 
     def block_sums(self, columns: Sequence[str], target: str) -> list[str]:
         """Sum over the events of a block, at most MAX_EVENTS per item; ``columns`` loads one. Leave words at ``target``."""

@@ -103,6 +103,9 @@ class ReferenceProgram:
     def source(self) -> str:
         return str(self.kernel)
 
+    def expect(self, events: Events | None) -> None:
+        """Do nothing: nothing is built."""
+
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> ReferenceLaunch:
         return ReferenceLaunch(self.kernel, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
 
