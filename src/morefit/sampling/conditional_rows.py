@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +24,8 @@ from morefit.targets.base import Backend, Events
 ROW = column(OwnSymbol("row of the given columns"))
 TRIED = 2048  # candidates, from which rows are chosen
 MAX_TABULATED = 1 << 17  # rows: more may take longer than what is drawn
-PER_COLUMN = 9  # rows from the smallest to the largest value of each given column
+TYPICAL = 9  # rows, from the smallest to the largest value of a given column; of several fewer of each,
+PER_COLUMN = 3  # at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,8 @@ class KnownColumns:
     def typical(self, given: tuple[Observable, ...]) -> Array:
         """Return rows of given observables, from the smallest to the largest value of each."""
         values = self.tried(given)
-        places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
+        each = max(math.ceil(TYPICAL / len(given)), PER_COLUMN)
+        places = np.linspace(0, TRIED - 1, each).astype(int)
         chosen = np.unique(np.argsort(values, axis=1)[:, places])
         return np.unique(values[:, chosen], axis=1).T
 
