@@ -6,7 +6,8 @@ import morefit as mf
 from morefit.expr import Op, toposort
 from morefit.sampling import conditional_rows as module
 from morefit.sampling.conditional_rows import conditional_rows
-from morefit.sampling.envelope import Numbers
+from morefit.sampling.envelope import MARGIN, Numbers
+from morefit.sampling.generate import Sampler
 from morefit.sampling.recipe import recipe
 from morefit.targets.cpu.run import Cpu
 
@@ -32,3 +33,12 @@ def test_tables_change_no_event(monkeypatch):
     assert sums_in_candidates() > 0
     again = mf.generate(mf.Efficiency(MODEL.base, 1.0 + np.arctan(T)), 200, given=GIVEN, seed=3)
     np.testing.assert_array_equal(drawn["t"], again["t"])
+
+
+def test_no_row_of_a_truncated_density_is_above_its_envelope():
+    # toys were drawn and fitted again and again with ever higher ones, each toy by itself: ten times their time
+    late = mf.Density(np.exp(-3 * (T - Y)) * (T > Y), T, given=[Y], integral=(1 - np.exp(-3 * (5 - Y))) / 3)
+    rows = conditional_rows("draw", late, {"y": np.linspace(0.1, 1.0, 400)})
+    sampler = Sampler(late, {}, Cpu(threads=1), given=rows)
+    sampler.draw(np.array([20_000]), 1)
+    assert sampler.margin == MARGIN

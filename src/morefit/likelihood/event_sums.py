@@ -12,11 +12,11 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
-from morefit.expr import ZERO, Expr, evaluate
+from morefit.expr import Expr, evaluate
 from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.ir import Precision
-from morefit.kernel.sums import Request, set_terms
+from morefit.kernel.sums import Request
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
@@ -24,8 +24,9 @@ from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_apart
 from morefit.likelihood.parameters import symbols_of
+from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.slow_terms import SlowTerms
-from morefit.likelihood.sums import constrained, request_of, triangle, unpack
+from morefit.likelihood.sums import constrained, request_of, second_derivatives, triangle, unpack
 from morefit.model import Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
@@ -55,12 +56,15 @@ class EventSums(Term):
         fixed: frozenset[str] = frozenset(),
         names: Mapping[Expr, Expr] = NO_NAMES,
         weight: Expr | None = None,
+        form: OwnForm | None = None,
     ) -> None:
         """Set what the likelihood is made of; what has been checked is not checked again.
 
         ``names`` are what parameters are called in kernels, which likelihoods with alike formulas then share. ``weight``
-        is that of an event as a formula: the weights of the data, and those of toys.
+        is that of an event as a formula: the weights of the data, and those of toys. ``form`` stands for the formulas of the
+        model in kernels that others with other numbers share.
         """
+        self.form = form
         self.weight, self.renamed = weight, None
         self.model, self.data, self.constraints, self.settings = model, data, constraints, settings
         self.fixed_names, self.kernel_names, self.checked = fixed, names, False
@@ -115,11 +119,17 @@ class EventSums(Term):
             weighted=self.data.weighted if weighted is None else weighted,
             careful=careful,
             fisher=fisher,
+            form=self.form,
         )
+
+    @property
+    def kernel_symbols(self) -> tuple[Expr, ...]:
+        """What sums depend on: all parameters, what constraints measured, and numbers of a form."""
+        return (*self.all_symbols, *self.measured_symbols, *(self.form.symbols if self.form else ()))
 
     def compile_request(self, request: Request) -> Compiled:
         """Compile sums, to be bound to any events."""
-        own = (*self.all_symbols, *self.measured_symbols)
+        own = self.kernel_symbols
         if not self.kernel_names:
             return compile_sums(request, own, self.settings)
         return compile_renamed(request, own, tuple(self.kernel_names.get(s, s) for s in own), self.settings)
@@ -294,11 +304,14 @@ class EventSums(Term):
     # --------------------------------------------------------------------- constraints
 
     def with_measured(self, full: Array, measured: Array | None = None) -> Array:
-        """Complete points by what constraints measured: in the data, or in each of many datasets."""
-        if not self.measured_symbols:
+        """Complete points by what constraints measured, in the data or in each of many datasets, and by numbers of a form."""
+        if not self.measured_symbols and self.form is None:
             return full
         values = self.measured if measured is None else measured
-        return np.concatenate([full, np.broadcast_to(values, (len(full), len(self.measured)))], axis=1)
+        parts = [full, np.broadcast_to(values, (len(full), len(self.measured)))]
+        if self.form is not None:
+            parts.append(np.tile(self.form.numbers, (len(full), 1)))
+        return np.concatenate(parts, axis=1)
 
     def constraints_at(self, measured: Array | None) -> tuple[Constraint, ...]:
         """Return the constraints with other measured values, of shape (1, values); None for those they have."""
@@ -314,13 +327,14 @@ class EventSums(Term):
         total = np.zeros((len(full), count, count))
         floating = symbols_of(self.parameters)
         for term in terms:
-            seconds = set_terms(Request(ZERO, floating, 2, per_set=term))[1 + count :]
-            total += triangle(self.values_of(seconds, self.with_measured(full)), count)
+            total += triangle(
+                self.values_of(second_derivatives(term, floating), self.with_measured(full)), count
+            )
         return total
 
     def values_of(self, terms: Sequence[Expr], points: Array) -> Array:
         """Return terms without events at points with measured values, (sets, terms)."""
-        names = [symbol.name for symbol in (*self.all_symbols, *self.measured_symbols)]
+        names = [symbol.name for symbol in self.kernel_symbols]
         rows = [dict(zip(names, row, strict=True)) for row in points]
         numbers = [[float(evaluate(term, values)) for term in terms] for values in rows]
         return np.array(numbers, np.float64).reshape(len(points), len(terms))

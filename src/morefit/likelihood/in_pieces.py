@@ -74,7 +74,7 @@ class LikelihoodInPieces(Likelihood):
 
     def arguments(self, request: Request) -> Arguments:
         """Return what the sums of a piece are compiled of: without what is added once."""
-        own = (*self.all_symbols, *self.measured_symbols)
+        own = self.kernel_symbols
         names = tuple(self.kernel_names.get(s, s) for s in own)
         each = replace(request, per_set=ZERO)
         renamed = each.renamed(dict(zip(own, names, strict=True))) if self.kernel_names else each

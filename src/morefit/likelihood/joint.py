@@ -9,12 +9,16 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
+from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each, symbols_of
+from morefit.likelihood.shared_form import OwnForm, SharedForm, shared_form, without_numbers
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.targets.base import Backend
+
+MIN_FORMULAS = 3  # that differ in numbers alone: for fewer, numbers in the program save more than its second compilation takes
 
 
 class JointLikelihood(Term):
@@ -116,16 +120,20 @@ def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
 
 
 def share_kernels(parts: Sequence[Likelihood]) -> list[Likelihood]:
-    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first."""
+    """Let parts whose formulas are equal but for the names of parameters share one program, with the names of the first.
+
+    So do several whose formulas differ in numbers as well, which become arguments of the program.
+    """
     groups: dict[tuple[Expr, ...], list[int]] = {}
     for k, part in enumerate(parts):
         if isinstance(part.model, Pdf):
             groups.setdefault(nameless(part.model), []).append(k)
     shared = list(parts)
-    for members in groups.values():
+    for members in with_one_form(groups, shared):
         named = {tuple(p.name for p in parts[k].model.parameters) for k in members}
-        for k in members if len(named) > 1 else ():
-            shared[k] = parts[k].replaced(names=names_of_other(parts[k].model, parts[members[0]].model))
+        by_numbers = shared[members[0]].form is not None
+        for k in members if len(named) > 1 or by_numbers else ():
+            shared[k] = shared[k].replaced(names=names_of_other(parts[k].model, parts[members[0]].model))
             shared[k].renamed = parts[k].origin
     return shared
 
@@ -135,6 +143,47 @@ def names_of_other(model: Pdf, other: Pdf) -> Mapping[Expr, Expr]:
     """Return what the parameters of a density are called in kernels that have the names of another one's."""
     names = [scalar(OwnSymbol(p.name)) for p in other.parameters]
     return dict(zip(symbols_of(model.parameters), names, strict=True))
+
+
+def with_one_form(groups: Mapping[tuple[Expr, ...], list[int]], parts: list[Likelihood]) -> list[list[int]]:
+    """Replace parts whose formulas differ in numbers by those with one form; return all that may share a program."""
+    able = [
+        roots
+        for roots, members in groups.items()
+        if all(type(parts[k]) is Likelihood for k in members) and not node_sums(parts[members[0]].model)
+    ]
+    sharing = list[list[int]]()
+    for some, form in shared_forms(tuple(able)):
+        for roots, numbers in zip(some, form.numbers, strict=True):
+            for k in groups[roots]:
+                other = parts[k].replaced(form=own_form(parts[k].model, form, numbers))
+                other.renamed = parts[k].origin
+                parts[k] = other
+        sharing.append(sorted(k for roots in some for k in groups[roots]))
+    together = {k for members in sharing for k in members}
+    return [*sharing, *(members for members in groups.values() if members[0] not in together)]
+
+
+@lru_cache(maxsize=64)  # every fit of a simultaneous model asks
+def shared_forms(
+    formulas: tuple[tuple[Expr, ...], ...],
+) -> tuple[tuple[tuple[tuple[Expr, ...], ...], SharedForm], ...]:
+    """Return which formulas differ in numbers alone, if they are enough, each time with the form that they share."""
+    similar: dict[tuple[int, ...], list[tuple[Expr, ...]]] = {}
+    for roots in formulas:
+        blind = without_numbers(roots)
+        similar.setdefault(tuple(blind[root][0] for root in roots), []).append(roots)
+    forms = [(tuple(some), shared_form(some)) for some in similar.values() if len(some) >= MIN_FORMULAS]
+    return tuple((some, form) for some, form in forms if form is not None)
+
+
+@lru_cache(maxsize=256)
+def own_form(model: Pdf, form: SharedForm, numbers: tuple[float, ...]) -> OwnForm:
+    """Return a form in the parameters of one of those who share it."""
+    own = {scalar(OwnSymbol(f"parameter {i}")): p.symbol for i, p in enumerate(model.parameters)}
+    summed, expected = substitute_all(form.roots, own)
+    known = None if model.expected_events() is None else expected
+    return OwnForm(summed, known, form.symbols, numbers)
 
 
 @lru_cache(maxsize=256)

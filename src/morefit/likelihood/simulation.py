@@ -55,7 +55,7 @@ def event_scores(part: Likelihood, full: Array) -> Iterator[tuple[Simulation, Ar
     shifted = substitute(request.log_density, {node: node + shift for node, shift in shifts.items()})
     moved = tuple(shifts.values())
     request = replace(request, log_density=shifted, parameters=(*request.parameters, *moved))
-    symbols = (*part.all_symbols, *part.measured_symbols, *moved)
+    symbols = (*part.kernel_symbols, *moved)
     bound = compile_sums(request, symbols, part.settings).bind(
         part.columns, Events.all_sets(part.events), part.data.weights, part.boxes
     )

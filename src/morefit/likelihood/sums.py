@@ -11,10 +11,11 @@ import numpy as np
 from morefit.arrays import Array, read_only
 from morefit.errors import ModelError
 from morefit.expr import ZERO, Expr, Op, add_all, scalar, symbols
-from morefit.kernel.sums import Request
+from morefit.kernel.sums import Request, set_terms
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import one_of_each, symbols_of
+from morefit.likelihood.shared_form import OwnForm
 from morefit.model import Parameter, Pdf
 from morefit.model.arguments import listing
 from morefit.model.parameter import blinded_in
@@ -22,6 +23,12 @@ from morefit.text.suggest import suggest
 
 if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
+
+
+@lru_cache(maxsize=256)  # fits by products of scores ask at every step
+def second_derivatives(term: Expr, floating: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the second derivatives of a term without events (lower triangle), such as that of a constraint."""
+    return tuple(set_terms(Request(ZERO, floating, 2, per_set=term))[1 + len(floating) :])
 
 
 @lru_cache(maxsize=256)  # every fit asks
@@ -34,16 +41,19 @@ def request_of(
     weighted: bool,
     careful: bool = False,
     fisher: bool = False,
+    form: OwnForm | None = None,
 ) -> Request:
     """Return what is summed over events for a likelihood, and what is added once: expected events and constraints.
 
-    The squared scores (``fisher``) have the information of constraints added; the expected number does not vary.
+    The squared scores (``fisher``) have the information of constraints added; the expected number does not vary. A ``form``
+    stands for the formulas of the model.
     """
-    expected = None if fisher else model.expected_events()
+    formulas = (model.summed, model.expected_events()) if form is None else (form.summed, form.expected)
+    expected = None if fisher else formulas[1]
     known = (*([] if expected is None else [expected]), *constraints)
     extra = list(known) if fisher else [-c for c in known]
     return Request(
-        model.summed,
+        formulas[0],
         symbols_of(floating),
         order,
         weighted=weighted,

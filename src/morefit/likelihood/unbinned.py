@@ -29,6 +29,7 @@ from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
+from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.slow_terms import data_of_nodes
 from morefit.model import Pdf
@@ -111,6 +112,7 @@ class Likelihood(EventSums):
         backend: Backend | None = None,
         fixed: frozenset[str] | None = None,
         names: Mapping[Expr, Expr] | None = None,
+        form: OwnForm | None = None,
     ) -> Self:
         """Return the same likelihood with something else in the place of its data, constraints or backend."""
         settings = self.settings
@@ -125,6 +127,7 @@ class Likelihood(EventSums):
             fixed=self.fixed_names if fixed is None else fixed,
             names=self.kernel_names if names is None else names,
             weight=self.weight,
+            form=self.form if form is None else form,
         )
         return other
 
@@ -337,6 +340,7 @@ class Likelihood(EventSums):
         return {
             "model": self.model, "data": self.data, "constraints": self.constraints, "settings": self.settings,
             "fixed": self.fixed_names, "names": self.kernel_names, "weight": self.weight,
+            "form": self.form,
         }  # fmt: skip
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

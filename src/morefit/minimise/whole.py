@@ -124,7 +124,7 @@ def part_batch(part: Likelihood, problem: Problem) -> PartBatch:
 
 def part_values(part: Likelihood, problem: Problem) -> Array:
     """Return the parameters of the sums of a part, with what its constraints measured."""
-    if part.all_parameters is problem.all_parameters and not part.constraints:
+    if part.all_parameters is problem.all_parameters and not part.constraints and part.form is None:
         return problem.first_row
     return np.array([*[problem.values[p.name] for p in part.all_parameters], *part.measured.tolist()])
 
@@ -190,7 +190,7 @@ def whole_part(
     times. ``scores`` are the squared ones of weighted events, and ``weight`` the formula of weights that are no column.
     """
     common: Any = {
-        "parameters": len(part.all_parameters) + len(part.measured),
+        "parameters": len(part.kernel_symbols),
         "floating": tuple(part.floating_columns),
         "places": tuple(places.get(p.name, -1) for p in part.parameters),
         "measured": len(part.all_parameters),

@@ -155,6 +155,10 @@ class Pdf(ABC):
         """Return the integral of a density in one observable from ``low`` to ``high``, or None if there is no formula."""
         return None
 
+    def integral_times(self, function: Expr) -> Expr | None:
+        """Return the integral of the density times a function of its observables, such as an acceptance, if there is a formula."""
+        return None
+
     def components(self) -> tuple[Pdf, ...]:
         """Return the densities that this one is made of: itself, or those of a sum or product."""
         return (self,)

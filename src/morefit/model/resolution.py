@@ -33,6 +33,7 @@ from morefit.expr.operations.normal import TAIL_FROM
 from morefit.model.formulas import exprel, gaussian_area, is_wide, largest, smallest
 
 Complex = tuple[Expr, Expr]
+Gaussian = tuple[Expr, Expr, Expr]  # its share, its mean, its width
 # lifetimes in a width, from which on decays are made of what has a limit for short ones
 FAR = math.sqrt(2) * TAIL_FROM
 SHORT = 10.0  # lifetimes in a width: with fewer, what cancels is little
@@ -204,6 +205,10 @@ def gauss_area(low: Expr, high: Expr, mean: Expr, sigma: Expr) -> Expr:
 class Resolution(Protocol):
     """How decay times are measured: decays and waves as they are seen, and their integrals, all over the lifetime if they are smeared."""
 
+    @property
+    def gaussians(self) -> Sequence[Gaussian]:
+        """The Gaussians that times are smeared by, none if they are exact."""
+
     def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
         """Return an exponential decay, whose rate is one over a lifetime and what is added to it."""
 
@@ -219,6 +224,8 @@ class Resolution(Protocol):
 
 class Perfect:
     """Times are exact, and positive."""
+
+    gaussians: Sequence[Gaussian] = ()
 
     def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
         return where(t < 0, ZERO, Op.EXP(-(1 / tau + shift) * t))
@@ -241,7 +248,7 @@ class Perfect:
 class Smeared:
     """Times are smeared by Gaussians, each with its share, its mean and its width."""
 
-    gaussians: Sequence[tuple[Expr, Expr, Expr]]
+    gaussians: Sequence[Gaussian]
 
     def decay(self, t: Expr, tau: Expr, shift: Expr = ZERO) -> Expr:
         def one(mean: Expr, sigma: Expr) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +24,8 @@ from morefit.targets.base import Backend, Events
 ROW = column(OwnSymbol("row of the given columns"))
 TRIED = 2048  # candidates, from which rows are chosen
 MAX_TABULATED = 1 << 17  # rows: more may take longer than what is drawn
-PER_COLUMN = 9  # rows from the smallest to the largest value of each given column
+TYPICAL = 9  # rows, from the smallest to the largest value of a given column; of several fewer of each,
+PER_COLUMN = 3  # at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +117,24 @@ class KnownColumns:
         nodes = integrals_of(density, own)
         return self.rows.tabulated(nodes, self.backend) if nodes else {}
 
-    def typical(self, given: tuple[Observable, ...]) -> Array:
-        """Return rows of given observables, from the smallest to the largest value of each."""
+    def tried(self, given: tuple[Observable, ...]) -> Array:
+        """Return values of given observables at rows and random numbers that are tried, (observables, rows)."""
         rng, exprs = np.random.default_rng(0), [self.exprs[o.name] for o in given]
         numbers = {leaf.name: rng.random(TRIED) for leaf in leaves(Op.COLUMN, *exprs)}
         if self.rows is not None:
             numbers[ROW.name] = self.rows.some
-        values = np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
-        places = np.linspace(0, TRIED - 1, PER_COLUMN).astype(int)
+        return np.array([np.broadcast_to(evaluate(e, numbers), TRIED) for e in exprs])
+
+    def rows_by_chance(self, given: tuple[Observable, ...]) -> dict[str, Array]:
+        """Return rows of given observables by name, in no order."""
+        values = np.random.default_rng(2).permutation(self.tried(given), axis=1)
+        return dict(zip([o.name for o in given], values, strict=True))
+
+    def typical(self, given: tuple[Observable, ...]) -> Array:
+        """Return rows of given observables, from the smallest to the largest value of each."""
+        values = self.tried(given)
+        each = max(math.ceil(TYPICAL / len(given)), PER_COLUMN)
+        places = np.linspace(0, TRIED - 1, each).astype(int)
         chosen = np.unique(np.argsort(values, axis=1)[:, places])
         return np.unique(values[:, chosen], axis=1).T
 

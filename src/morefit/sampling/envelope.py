@@ -97,13 +97,13 @@ class Envelope:
 
 
 def envelope_recipe(
-    density: Expr, observables: tuple[Observable, ...], numbers: Numbers, examples: Sequence[Expr] = ()
+    density: Expr, observables: tuple[Observable, ...], numbers: Numbers, envelope: Envelope | None = None
 ) -> tuple[Recipe, float]:
     """Draw a cell by Walker's alias method, a point in it, and accept it by its height; also return the area under it.
 
-    Where a density depends on what it is given, the envelope lies above ``examples`` of it.
+    Where a density depends on what it is given, the envelope is known.
     """
-    envelope = make_envelope(tuple(examples) or (density,), observables, numbers.margin)
+    envelope = envelope or make_envelope((density,), observables, numbers.margin)
     volumes = envelope.heights * cell_volumes(envelope.edges).ravel()
     ranges = tuple((o.low, o.high) for o in observables)  # a density may be drawn from in several
     name = f"envelope of {hash((density.order[1], ranges)) & 0xFFFFFFFF:08x}"
@@ -168,7 +168,7 @@ def cell_volumes(edges: tuple[Array, ...]) -> Array:
 def make_envelope(
     densities: tuple[Expr, ...], observables: tuple[Observable, ...], margin: float
 ) -> Envelope:
-    """Refine cells until most candidates are accepted."""
+    """Refine cells until most candidates are accepted; of several densities, such as examples of one, the largest counts."""
     edges = first_cells(densities, observables)
     density = reduce(partial(apply, Op.MAX), densities)
     if len(densities) > 1:
@@ -233,11 +233,16 @@ def best_refinement(
     return measure(density, observables, tuple(edges), margin)
 
 
-def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
-    """Evaluate a density on a grid that has the same number of points in every cell, those on its edges included."""
+def probe_axes(edges: tuple[Array, ...]) -> list[Array]:
+    """Return places along each axis: the same number in every cell, those on its edges included."""
     steps = PROBES[len(edges)] - 1
     inner = np.arange(steps) / steps
-    axes = [np.append((e[:-1, None] + np.diff(e)[:, None] * inner).ravel(), e[-1]) for e in edges]
+    return [np.append((e[:-1, None] + np.diff(e)[:, None] * inner).ravel(), e[-1]) for e in edges]
+
+
+def probe(density: Expr, observables: tuple[Observable, ...], edges: tuple[Array, ...]) -> Array:
+    """Evaluate a density on the grid of these places."""
+    axes = probe_axes(edges)
     grids = np.meshgrid(*axes, indexing="ij", sparse=True)
     named = {o.name: g for o, g in zip(observables, grids, strict=True)}
     shape = tuple(len(a) for a in axes)
@@ -286,16 +291,21 @@ def measure(
             f"density: not a number from {point_text(place, 0)} on; say with mf.where what it is there"
         )
     grid = np.maximum(np.nan_to_num(grid, nan=0.0), 0.0)
-    top, bottom = over_all(grid, np.maximum), over_all(grid, np.minimum)
-    heights = top + margin * (top - bottom)
-    # a cell that looks empty may hide the foot of a peak: it gets a little, so that it is at least looked at
-    foot = np.maximum(FOOT * margin * highest_neighbour(top), 1e-9 * top.max())
-    heights = SPARE * np.maximum(heights, foot)
+    heights = heights_of(grid, margin)
     volumes = cell_volumes(edges)
     mean = over_all(grid, np.add).ravel() / PROBES[grid.ndim] ** grid.ndim
     waste = (heights.ravel() - mean) * volumes
     efficiency = float(np.sum(mean * volumes) / np.sum(heights.ravel() * volumes))
     return Envelope(edges, heights.ravel(), efficiency, waste, spreads(grid))
+
+
+def heights_of(grid: Array, margin: float) -> Array:
+    """Return the heights of cells: the maximum of a density at the points of each, and a part of its variation there."""
+    top, bottom = over_all(grid, np.maximum), over_all(grid, np.minimum)
+    heights = top + margin * (top - bottom)
+    # a cell that looks empty may hide the foot of a peak: it gets a little, so that it is at least looked at
+    foot = np.maximum(FOOT * margin * highest_neighbour(top), 1e-9 * top.max())
+    return np.asarray(SPARE * np.maximum(heights, foot))
 
 
 def spreads(grid: Array) -> tuple[float, ...]:

@@ -43,6 +43,7 @@ from morefit.sampling.envelope import (
     envelope_recipe,
     first_cells,
     indices_of,
+    make_envelope,
     measure,
     table,
 )
@@ -55,6 +56,7 @@ from morefit.sampling.inversion import (
     singular_recipe,
 )
 from morefit.sampling.mixture import pick
+from morefit.sampling.row_envelope import above_rows
 
 ROUNDING = 1e-6  # of numerical integrals, relative to integrals over all of space
 
@@ -303,7 +305,9 @@ def conditional_recipe(
             check_quantile(substitute(bound, row), example, x, not pdf.whole_numbers)
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
     here = substitute(substitute(density, given.integrals(density)), known)
-    inner, area = envelope_recipe(here, pdf.drawn, numbers, examples)
+    first = make_envelope(tuple(examples), pdf.drawn, numbers.margin)
+    envelope = above_rows(first, density, pdf.drawn, given.rows_by_chance(pdf.given), numbers.margin)
+    inner, area = envelope_recipe(here, pdf.drawn, numbers, envelope)
     return replace(inner, efficiency=1 / area)
 
 

@@ -114,7 +114,8 @@ class Efficiency(Pdf):
 
     def integral(self) -> Expr:
         if self.given:
-            return super().integral()
+            total = self.base.integral_times(self.factor())
+            return super().integral() if total is None else total
         expected = self.base.expected_events()
         return self.accepted(self.base) if expected is None else expected
 

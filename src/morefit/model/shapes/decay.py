@@ -10,12 +10,14 @@ from morefit.model.arguments import Number, Numbers, Positive, Positives, Shares
 from morefit.model.formulas import exprel, log1prel
 from morefit.model.observable import Observable
 from morefit.model.pdf import Pdf
+from morefit.model.piecewise_decays import Wave, accepted_waves
 from morefit.model.resolution import Resolution, resolution_of
 
 
 class _MeasuredTimes(Pdf):
     """Decay times that are measured with a resolution: a sum of Gaussians."""
 
+    t: Observable
     tau: Positive
     sigma: Positives
     mean: Numbers
@@ -35,6 +37,15 @@ class _MeasuredTimes(Pdf):
         means = tuple(m + mean for m in self.mean if self.sigma) or (mean,)
         factor = ONE if self.sigma else to_expr(self.tau)  # densities with a resolution are over the lifetime
         return factor, replace(self, sigma=widths, mean=means)  # type: ignore[type-var]
+
+    def waves(self) -> list[Wave]:
+        """Return the exponentials and oscillations that the density is the sum of."""
+        return [Wave(ONE, ZERO, ZERO, ZERO)]
+
+    def integral_times(self, function: Expr) -> Expr | None:
+        seen, tau = self.resolution(), to_expr(self.tau)
+        total = accepted_waves(function, self.t, tau, self.waves(), seen)
+        return total / tau if total is not None and seen.gaussians else total
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +115,11 @@ class BDecay(_MeasuredTimes):
         decays = [(factor, seen.decay_area(low, high, tau, shift)) for factor, shift in self.decays()]
         waves = zip((self.cos, self.sin), seen.wave_area(low, high, tau, to_expr(self.delta_m)), strict=True)
         return weighted([*decays, *((to_expr(factor), wave) for factor, wave in waves)])
+
+    def waves(self) -> list[Wave]:
+        decays = [Wave(factor, ZERO, shift, ZERO) for factor, shift in self.decays()]
+        both = Wave(to_expr(self.cos), to_expr(self.sin), ZERO, to_expr(self.delta_m))
+        return decays if both.cos is both.sin is ZERO else [*decays, both]
 
     def decays(self) -> list[tuple[Expr, Expr]]:
         """Return the exponentials that cosh and sinh are made of: factors, and what is added to the rate."""
