@@ -19,8 +19,10 @@ from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.kernel.rows_layout import RowsDraw
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
-from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
+from morefit.likelihood.bin_integrals import BinIntegrals, edge_values
+from morefit.likelihood.bin_rules import edge_columns
 from morefit.likelihood.evaluation import BadBins
+from morefit.likelihood.event_sums import NLL_ERROR
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel
 from morefit.model import Parameter, Pdf
@@ -219,6 +221,12 @@ class BinnedLikelihood(CountsLikelihood):
 
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         return negative_rows(self.model.source, values)
+
+    def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
+        integrals, wrong = integrals_over(self.model.source, self.model.edges, {}), np.zeros(1, np.bool_)
+        for pdf, area in self.model.rules:
+            wrong = wrong | ~(integrals.errors_of_rows(pdf, area, values) * self.entries <= NLL_ERROR)
+        return wrong
 
     def model_error(self, x: Point) -> float:
         values = self.values_at(x)

