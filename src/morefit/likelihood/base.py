@@ -18,6 +18,7 @@ from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
 from morefit.likelihood.parameters import floating_among, start_row, symbols_of
+from morefit.likelihood.repeated import warn_of_copies
 from morefit.likelihood.wider import for_points
 from morefit.model import Parameter
 from morefit.model.parameter import check_blinding
@@ -363,6 +364,7 @@ class Term(ABC):
         if isinstance(other, Term):
             if {id(part.origin) for part in self.parts} & {id(part.origin) for part in other.parts}:
                 raise ModelError("likelihood: is in the sum already; its events would count twice")
+            warn_of_copies(*([c for part in term.parts for c in part.constraints] for term in (self, other)))
             return Term.join([self, other])
         if hasattr(type(other), "__radd__") and not isinstance(other, Number | np.ndarray):
             return NotImplemented  # a cost function of iminuit adds this one to itself

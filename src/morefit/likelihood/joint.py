@@ -12,6 +12,7 @@ from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each
+from morefit.likelihood.repeated import without
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Pdf
 from morefit.targets.base import Backend
@@ -96,7 +97,7 @@ def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
     """Take constraints away from parts that an earlier part has already."""
     seen: set[int] = set()
     for part in parts:
-        new = tuple(c for c in part.constraints if id(c) not in seen)
+        new = without(part.constraints, seen)
         yield part if len(new) == len(part.constraints) else part.replaced(constraints=new)
         seen.update(map(id, part.constraints))
 
