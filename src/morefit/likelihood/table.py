@@ -191,6 +191,10 @@ class TableLikelihood(Likelihood):
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         return np.zeros(1, np.bool_)
 
+    @property
+    def has_node_sums(self) -> bool:
+        return False  # what rows expect has none, or is judged by itself
+
     def squared_scores(self, full: Array) -> Array:
         """Return the Hessian: counts and points have variances of their own, which few rows would estimate badly."""
         return self.evaluate_full(full, 2).hessian

@@ -25,6 +25,7 @@ from morefit.likelihood.accuracy import (
     moved_edges,
     moved_kinks,
     moved_steps,
+    node_sums,
     with_unsolved,
 )
 from morefit.likelihood.base import Point
@@ -319,6 +320,11 @@ class Likelihood(EventSums):
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters the density is negative."""
         return negative_rows(self.model, values)
+
+    @property
+    def has_node_sums(self) -> bool:
+        """Whether there are integrals for each event."""
+        return bool(node_sums(self.model))
 
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters integrals are wrong that compiled code does not judge itself."""

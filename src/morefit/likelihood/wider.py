@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.errors import ModelError
+from morefit.likelihood.coarse import coarse_rows, some_events
+from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import limits_of
 from morefit.model import Pdf
 from morefit.model.replace import (
@@ -49,6 +52,38 @@ def for_values(likelihood: Term, values: Mapping[str, float]) -> Term:
     """Return a likelihood whose integrals for each event are accurate at values of all parameters: itself if they are."""
     moved = moved_parameters(likelihood.all_parameters, values)
     return remade(likelihood, moved, is_unresolved) if moved else likelihood
+
+
+def evaluated(likelihood: Term, points: Array, order: int) -> Evaluation:
+    """Evaluate a likelihood at rows of all parameters, with formulas and integrals for each event that hold there."""
+    likelihood = for_points(likelihood, points)
+    names = [p.name for p in likelihood.all_parameters]
+    coarse = np.zeros(len(points), np.bool_)
+    for part in likelihood.parts:
+        if part.has_node_sums and part.events:
+            events = some_events(part.data.sample.columns, part.model)
+            coarse |= coarse_rows(part.model, dict(zip(names, points.T, strict=True)), events)
+    if not coarse.any():
+        return likelihood.evaluate_full(points, order)
+    each = [
+        resolved(likelihood, dict(zip(names, row, strict=True))) if wrong else likelihood
+        for row, wrong in zip(points.tolist(), coarse, strict=True)
+    ]
+    rows = [one.evaluate_full(points[k : k + 1], order) for k, one in enumerate(each)]
+    return Evaluation(
+        value=np.concatenate([row.value for row in rows]),
+        gradient=np.concatenate([row.gradient for row in rows]),
+        hessian=np.concatenate([row.hessian for row in rows]),
+        bad=np.concatenate([row.bad for row in rows]),
+    )
+
+
+def resolved(likelihood: Term, values: Mapping[str, float]) -> Term:
+    """Return what ``for_values`` does, or a likelihood itself where no number of nodes is enough, which fits find."""
+    try:
+        return for_values(likelihood, values)
+    except ModelError:
+        return likelihood
 
 
 def remade(likelihood: Term, others: Changed, matter: Callable[[Pdf, Changed], bool]) -> Term:

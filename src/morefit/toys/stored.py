@@ -14,6 +14,8 @@ from morefit.data.dataset import Dataset, build
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
+from morefit.likelihood.coarse import some_events
+from morefit.model import Pdf
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.cpu.pieces import Pieces
 from morefit.toys.batch import Toys
@@ -151,6 +153,11 @@ class StoredToys(Toys):
         if not self.parts:
             return super().columns_of(toy, part)
         return self.parts[part].columns_of(toy, self.ensemble.weighted)
+
+    def events_to_check(self, toys: Integers, part: int, model: Pdf) -> dict[str, Array]:
+        """Return some events of a part of each toy, (toys, events)."""
+        each = [some_events(self.columns_of(toy, part), model) for toy in toys.tolist()]
+        return {name: np.stack([some[name] for some in each]) for name in each[0]}
 
     def one(self, toy: int) -> StoredToys:
         return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])
