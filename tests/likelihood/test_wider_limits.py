@@ -185,3 +185,17 @@ def test_issue_toys_that_start_far_from_the_truth_have_nodes_for_their_minima(co
         model, toys=3, given=data, truth={"place": 5.3, "width": 0.1}, start=far, seed=1, progress=False
     )
     assert toys.valid.all() and np.abs(toys.pulls("width")).max() < 4
+
+
+@pytest.mark.slow  # compiles two numerical convolutions
+def test_issue_bins_of_an_integral_for_each_event_have_nodes_for_the_values_at_hand():
+    # this used to be off by a thousandth, and fit_many valid with an nll of 9 too little
+    d, edges = mf.Observable("d", -1.0, 1.0), np.linspace(4.0, 6.0, 6)
+    width = mf.Parameter("width", 0.3, 0.005, 1.0)
+    tails = mf.Density(1 / (1 + (d / width) ** 2), d)
+    nll = mf.BinnedLikelihood(mf.Convolution(mf.shapes.Laplace(X, 5.0, 0.5), tails), (np.ones(5), edges))
+    offsets = np.sinh(np.linspace(-np.arcsinh(100.0), np.arcsinh(100.0), 20_001)) / 100
+    at = (edges[:, None] - offsets - 5.0) / 0.5
+    below = np.where(at < 0, 0.5 * np.exp(-np.abs(at)), 1 - 0.5 * np.exp(-np.abs(at)))
+    expected = np.diff(np.trapezoid(below / (1 + (offsets / 0.01) ** 2), offsets, axis=1))
+    assert nll.expected({"width": 0.01}) == pytest.approx(5 * expected / expected.sum(), rel=1e-5)

@@ -17,10 +17,11 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.kernel.rows_layout import RowsDraw
-from morefit.likelihood.accuracy import integral_error, is_numerical
+from morefit.likelihood.accuracy import integral_error, is_numerical, node_sums
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_values
 from morefit.likelihood.bin_rules import edge_columns
+from morefit.likelihood.coarse import some_events
 from morefit.likelihood.evaluation import BadBins
 from morefit.likelihood.event_sums import NLL_ERROR
 from morefit.likelihood.signs import negative_place, negative_rows
@@ -222,6 +223,20 @@ class BinnedLikelihood(CountsLikelihood):
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         return negative_rows(self.model.source, values)
 
+    @property
+    def has_node_sums(self) -> bool:
+        return bool(node_sums(self.source))
+
+    @property
+    def centres(self) -> dict[str, Array]:
+        """The centres of all bins along each observable."""
+        columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in self.source.observables}
+        return {name: (low + high) / 2 for name, (low, high) in columns.items()}
+
+    def events_to_check(self, columns: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return the centres of some bins, which are those of all data."""
+        return some_events(self.centres, self.source)
+
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
         integrals, wrong = integrals_over(self.model.source, self.model.edges, {}), np.zeros(1, np.bool_)
         for pdf, area in self.model.rules:
@@ -231,9 +246,7 @@ class BinnedLikelihood(CountsLikelihood):
     def model_error(self, x: Point) -> float:
         values = self.values_at(x)
         source, integrals = self.model.source, integrals_over(self.model.source, self.model.edges, values)
-        columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in source.observables}
-        centres = {name: (low + high) / 2 for name, (low, high) in columns.items()}
-        error = integral_error(source, values, centres)
+        error = integral_error(source, values, self.centres)
         rules = (integrals.rule_error(pdf, area, values, relative=False) for pdf, area in self.model.rules)
         return max(error, *rules) if self.model.rules else error
 

@@ -14,12 +14,10 @@ from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood import Term
-from morefit.likelihood.coarse import some_events
+from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
-from morefit.model import Pdf
 from morefit.pipeline import Columns, Settings
 from morefit.random.host import part_key
 from morefit.sampling.generate import Sizes
@@ -127,9 +125,9 @@ class Toys:
         own = slice(int(events.starts[toy]), int(events.stops[toy]))
         return {name: column[own] for name, column in self.arrays[part].items()}
 
-    def events_to_check(self, toys: Integers, part: int, model: Pdf) -> dict[str, Array]:
-        """Return some events of a part: those of the first toy for all, since the events of all may never be in memory."""
-        return some_events(self.one(int(toys[0])).columns_of(0, part), model)
+    def events_to_check(self, toys: Integers, k: int, part: Likelihood) -> dict[str, Array]:
+        """Return some events of part ``k``: those of the first toy for all, since the events of all may never be in memory."""
+        return part.events_to_check(self.one(int(toys[0])).columns_of(0, k))
 
     def one(self, toy: int) -> Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""

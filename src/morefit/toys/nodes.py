@@ -46,8 +46,8 @@ def suspects(toys: Toys, fits: Fits) -> Integers:
     ensemble, valid = toys.ensemble, np.flatnonzero(fits.valid & (toys.events > 0))
     wrong, values = np.zeros(len(valid), np.bool_), values_of(ensemble, fits.values[valid].T)
     for k, part in enumerate(ensemble.fitted.parts if len(valid) else ()):
-        if part.has_node_sums and toys.sizes[valid, k].all():
-            wrong |= coarse_rows(part.model, values, toys.events_to_check(valid, k, part.model))
+        if part.has_node_sums and part.source is not None and toys.sizes[valid, k].all():
+            wrong |= coarse_rows(part.source, values, toys.events_to_check(valid, k, part))
     return valid[wrong]
 
 
