@@ -182,7 +182,7 @@ def test_issue_toys_that_start_far_from_the_truth_have_nodes_for_their_minima(co
     model, data, _ = conditional
     far = {"place": 5.0, "width": 2.0}
     toys = mf.toy_study(
-        model, toys=3, given=data, truth={"place": 5.3, "width": 0.1}, start=far, seed=1, progress=False
+        model, toys=3, given=data, truth={"place": 5.3, "width": 0.05}, start=far, seed=1, progress=False
     )
     assert toys.valid.all() and np.abs(toys.pulls("width")).max() < 4
 
