@@ -131,6 +131,12 @@ def test_constraints_of_blinded_parameters_are_refused():
         mf.fit(MODEL, DATA, constraints=[mf.constraint(BLIND, 5.0, 0.1)])
 
 
+def test_a_blinded_result_is_no_measurement_of_the_true_value():
+    # this used to be a constraint of the true value to the shown one
+    with pytest.raises(mf.ModelError, match="'mass': is not blinded here, but blinded in the fit"):
+        mf.constraint([OPEN], mf.fit(MODEL, DATA))
+
+
 @pytest.mark.parametrize(
     "numbers",
     [

@@ -17,6 +17,7 @@ SIGMA = mf.Parameter("sigma", 1.1, 0.1, 5.0)
 MODEL = mf.Gaussian(X, MU, SIGMA)
 DATA = mf.generate(MODEL, 60, seed=1)
 TOYS = np.arange(4000)
+KNOWN = pickle.dumps(mf.constraint(SIGMA, 1.2, 0.1))
 
 
 def added(constraint, **values):
@@ -90,6 +91,21 @@ def test_a_constraint_of_two_parts_counts_once():
     alone = mf.Likelihood(MODEL, DATA)
     here = {"mu": 0.5, "sigma": 1.3}
     assert both.value(here) == pytest.approx(2 * alone.value(here) + 0.5 * 6**2, rel=NUMPY_SUM)
+
+
+def test_issue_a_formula_of_two_parts_counts_once():
+    # this used to count twice
+    halves, here = (DATA[:30], DATA[30:]), [0.5, 1.3]
+    nll = sum(mf.Likelihood(MODEL, half, constraints=[0.5 * (SIGMA - 1.2) ** 2]) for half in halves)
+    assert nll.value(here) - mf.Likelihood(MODEL, DATA).value(here) == pytest.approx(0.005, rel=1e-9)
+
+
+@pytest.mark.parametrize("copy", [lambda: mf.constraint(SIGMA, 1.2, 0.1), lambda: pickle.loads(KNOWN)])
+def test_issue_copies_of_a_measurement_in_a_sum_come_with_a_warning(copy):
+    # this used to count twice in silence
+    one, other = (mf.Likelihood(MODEL, half, constraints=[copy()]) for half in (DATA[:30], DATA[30:]))
+    with pytest.warns(UserWarning, match=r"constraint\(sigma = 1.2 \+- 0.1\) is there twice, as two objects"):
+        one + other
 
 
 def test_issue_a_constraint_that_is_passed_twice_counts_once():

@@ -128,3 +128,74 @@ def test_a_fit_whose_integrals_are_wrong_at_its_minimum_is_done_again_with_nodes
     first, second = mf.fit(seen(1.5), data), mf.fit(seen(0.02), data)
     assert first.valid
     assert first.values["s"] == pytest.approx(second.values["s"], abs=0.02 * second.errors["s"])
+
+
+@pytest.fixture(scope="module")
+def conditional():
+    """Return a density that is integrated for each event, some widths, a narrow dataset, and minus its log likelihood."""
+    e = mf.Observable("e", 0.5, 2.0)
+    place, width = mf.Parameter("place", 5.0, 0.0, 10.0), mf.Parameter("width", 2.0, 0.02, 8.0)
+    rng = np.random.default_rng(1)
+    scale, at = rng.uniform(0.5, 2.0, 300), rng.random(300)
+    narrow = scale * 0.1
+
+    def angle(x, m, w):
+        return np.arctan(2 * (x - m) / w)
+
+    low, high = angle(0.0, 5.3, narrow), angle(10.0, 5.3, narrow)
+    x = 5.3 + narrow / 2 * np.tan(low + at * (high - low))
+
+    def nll(m, w):
+        own = w * scale
+        area = 2 / own * (angle(10.0, m, own) - angle(0.0, m, own))
+        return np.sum(np.log((x - m) ** 2 + own**2 / 4) + np.log(area))
+
+    return (
+        mf.Density(1 / ((X - place) ** 2 + (width * e) ** 2 / 4), [X, e], given=[e]),
+        {"x": x, "e": scale},
+        nll,
+    )
+
+
+def test_issue_values_of_a_likelihood_have_nodes_for_them(conditional):
+    # this used to be off by 138, in silence: nodes were those for the start values
+    model, data, nll = conditional
+    points = np.array([[5.0, 2.0], [5.3, 0.1], [9.7, 0.02]])
+    found = mf.Likelihood(model, data)
+    assert found.value(points) == pytest.approx([nll(*point) for point in points], rel=1e-9)
+    step = np.array([0.0, 1e-5])
+    slope = (nll(*(points[1] + step)) - nll(*(points[1] - step))) / 2e-5
+    assert found.gradient(points[1])["width"] == pytest.approx(slope, rel=1e-5)
+
+
+def test_issue_fits_of_many_datasets_have_nodes_for_their_minima(conditional):
+    # this used to be valid at the limit of the width, with an nll of 250 too little
+    model, data, nll = conditional
+    many, alone = mf.fit_many(model, [data]), mf.fit(model, data)
+    assert many.valid.all() and alone.valid
+    assert many.nll[0] == pytest.approx(nll(*many.values[0]), rel=1e-9)
+    assert many.values["width"][0] == pytest.approx(alone.values["width"], abs=0.02 * alone.errors["width"])
+
+
+def test_issue_toys_that_start_far_from_the_truth_have_nodes_for_their_minima(conditional):
+    # this used to have pulls of -340, all of them valid
+    model, data, _ = conditional
+    far = {"place": 5.0, "width": 2.0}
+    toys = mf.toy_study(
+        model, toys=3, given=data, truth={"place": 5.3, "width": 0.05}, start=far, seed=1, progress=False
+    )
+    assert toys.valid.all() and np.abs(toys.pulls("width")).max() < 4
+
+
+@pytest.mark.slow  # compiles two numerical convolutions
+def test_issue_bins_of_an_integral_for_each_event_have_nodes_for_the_values_at_hand():
+    # this used to be off by a thousandth, and fit_many valid with an nll of 9 too little
+    d, edges = mf.Observable("d", -1.0, 1.0), np.linspace(4.0, 6.0, 6)
+    width = mf.Parameter("width", 0.3, 0.005, 1.0)
+    tails = mf.Density(1 / (1 + (d / width) ** 2), d)
+    nll = mf.BinnedLikelihood(mf.Convolution(mf.shapes.Laplace(X, 5.0, 0.5), tails), (np.ones(5), edges))
+    offsets = np.sinh(np.linspace(-np.arcsinh(100.0), np.arcsinh(100.0), 20_001)) / 100
+    at = (edges[:, None] - offsets - 5.0) / 0.5
+    below = np.where(at < 0, 0.5 * np.exp(-np.abs(at)), 1 - 0.5 * np.exp(-np.abs(at)))
+    expected = np.diff(np.trapezoid(below / (1 + (offsets / 0.01) ** 2), offsets, axis=1))
+    assert nll.expected({"width": 0.01}) == pytest.approx(5 * expected / expected.sum(), rel=1e-5)

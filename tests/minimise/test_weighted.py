@@ -254,6 +254,15 @@ def test_a_parameter_at_its_limit_leaves_the_others_their_errors(data, weights, 
     assert_same(found.covariance, sandwiched(hessian, scores))
 
 
+def test_what_a_yield_at_zero_leaves_without_effect_is_no_defect_of_the_rest(data):
+    # this used to be not valid: "the sandwich covariance has variances that are not positive"
+    away = np.abs(data["m"] - 6.0) > 0.2
+    gap = mf.Sum([mf.Gaussian(M, mf.Parameter("place", 6.0, 5.9, 6.1), 0.05), mass()], yields=[S, B])
+    found = mf.fit(gap, {"m": data["m"][away]}, weights=np.full(away.sum(), 1.5))
+    assert found.valid and found.at_limit == ("s",) and found.undetermined == ("place",)
+    assert found.errors["b"] == pytest.approx(1.5 * np.sqrt(away.sum()), rel=EXACT_ERRORS)
+
+
 def test_a_variance_that_is_not_of_the_hessian_stays_out_of_the_sandwich():
     """The Hessian is positive definite only without the last parameter, which has a variance of its own."""
     hessian = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, -1.0]])

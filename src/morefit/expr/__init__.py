@@ -59,6 +59,7 @@ from morefit.expr.walk import (
     symbols,
     toposort,
     uses,
+    with_coarser_rules,
     with_finer_rules,
 )
 
@@ -127,6 +128,7 @@ __all__ = [
     "uses",
     "where",
     "wild",
+    "with_coarser_rules",
     "with_finer_rules",
     "with_name",
     "with_trait",

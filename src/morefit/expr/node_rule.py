@@ -43,6 +43,11 @@ class NodeRule(Domain):
         return NodeRule.of(2 * self.panels, self.depth)
 
     @property
+    def coarser(self) -> NodeRule:
+        """The rule with half as many panels, one at least."""
+        return NodeRule.of(max(1, self.panels // 2), self.depth)
+
+    @property
     def symbol(self) -> NodeSymbol:
         """The column that a sum binds."""
         return NodeSymbol(self.axes[0].name)
@@ -72,6 +77,10 @@ class TermRule(NodeRule):
 
     @property
     def finer(self) -> TermRule:
+        return self
+
+    @property
+    def coarser(self) -> TermRule:
         return self
 
     @property
@@ -108,6 +117,10 @@ class TemplateRule(NodeRule):
     @property
     def finer(self) -> TemplateRule:
         return TemplateRule.of_pieces(self.pieces, 2 * self.panels)
+
+    @property
+    def coarser(self) -> TemplateRule:
+        return TemplateRule.of_pieces(self.pieces, max(1, self.panels // 2))
 
     @property
     def joins(self) -> bool:

@@ -143,11 +143,21 @@ def rule_of(node_sum: Expr) -> NodeRule:
 
 def with_finer_rules(root: Expr) -> Expr:
     """Return an expression with twice as many panels in each of its sums over nodes."""
+    return with_rules(root, lambda rule: rule.finer)
+
+
+def with_coarser_rules(root: Expr) -> Expr:
+    """Return an expression with half as many panels in each of its sums over nodes."""
+    return with_rules(root, lambda rule: rule.coarser)
+
+
+def with_rules(root: Expr, change: Callable[[NodeRule], NodeRule]) -> Expr:
+    """Return an expression with other rules in its sums over nodes."""
 
     def refine(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op is not Op.NODE_SUM:
             return remake(node, args)
-        old, new = rule_of(node), rule_of(node).finer
+        old, new = rule_of(node), change(rule_of(node))
         node_of = {make(Op.COLUMN, value=old.symbol): make(Op.COLUMN, value=new.symbol)}
         return make(Op.NODE_SUM, (substitute(args[0], node_of),), new)
 

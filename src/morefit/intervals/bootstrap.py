@@ -21,7 +21,7 @@ from morefit.jobs.checkpoint import DIGEST, Facts, locks_file, read_saved, versi
 from morefit.jobs.digest import Digests
 from morefit.jobs.run import Block, DaskClient, Job, Report, Work, run_job, share
 from morefit.likelihood import Term
-from morefit.likelihood.wider import for_limits
+from morefit.likelihood.wider import for_limits, resolved
 from morefit.minimise import FitResult
 from morefit.minimise.conditional import best_fit
 from morefit.minimise.problem import as_likelihood
@@ -147,7 +147,7 @@ def bootstrap(
     replicas, seed = whole_number("bootstrap: replicas", replicas, 1), check_seed(seed)
     term = as_likelihood(NAME, likelihood, data)
     best = best_fit(NAME, term, best)
-    term = for_limits(term, best.limits)
+    term = resolved(for_limits(term, best.limits), best.values)
     check_memory(f"bootstrap: results of {replicas:.6g} replicas", 8.0 * replicas * (len(best.floating) + 2))
 
     def work(first: int, stop: int, report: Report) -> Work[Bootstrap]:

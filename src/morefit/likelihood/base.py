@@ -19,7 +19,8 @@ from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
 from morefit.likelihood.parameters import floating_among, full_points, symbols_of
-from morefit.likelihood.wider import for_points
+from morefit.likelihood.repeated import warn_of_copies
+from morefit.likelihood.wider import evaluated
 from morefit.model import Parameter
 from morefit.records.named_arrays import ArrayByName, by_names
 from morefit.targets.base import Backend
@@ -254,7 +255,7 @@ class Term(ABC):
         positive density; ``bad_events`` says which.
         """
         points, one = self.points(x)
-        evaluation = for_points(self, points).evaluate_full(points, 0)
+        evaluation = evaluated(self, points, 0)
         values = np.where(evaluation.bad > 0, np.inf, evaluation.value)
         return float(values[0]) if one else values
 
@@ -270,7 +271,7 @@ class Term(ABC):
         inside = np.all((own >= low) & (own <= high), axis=1)
         logs = np.full(len(points), -np.inf)
         if inside.any():
-            evaluation = self.evaluate_full(points[inside], 0)
+            evaluation = evaluated(self, points[inside], 0)
             logs[inside] = np.where(evaluation.bad > 0, -np.inf, -evaluation.value)
         return float(logs[0]) if one else logs
 
@@ -278,7 +279,7 @@ class Term(ABC):
     def gradient(self, x: Point | None = None) -> ArrayByName:
         """Return the first derivatives, (P,) or (B, P), also by name, as in ``gradient(x)["mu"]``; nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = for_points(self, points).evaluate_full(points, 1)
+        evaluation = evaluated(self, points, 1)
         self.check_smooth_at(x)
         evaluation.gradient[evaluation.bad > 0] = np.nan
         return self.by_name(evaluation.gradient, one)
@@ -287,7 +288,7 @@ class Term(ABC):
     def hessian(self, x: Point | None = None) -> ArrayByName:
         """Return the second derivatives, (P, P) or (B, P, P), also by two names; nan where an event has no positive density."""
         points, one = self.points(x)
-        evaluation = for_points(self, points).evaluate_full(points, 2)
+        evaluation = evaluated(self, points, 2)
         self.check_smooth_at(x)
         evaluation.hessian[evaluation.bad > 0] = np.nan
         return self.by_name(evaluation.hessian, one)
@@ -321,6 +322,7 @@ class Term(ABC):
         if isinstance(other, Term):
             if {id(part.origin) for part in self.parts} & {id(part.origin) for part in other.parts}:
                 raise ModelError("likelihood: is in the sum already; its events would count twice")
+            warn_of_copies(*([c for part in term.parts for c in part.constraints] for term in (self, other)))
             return Term.join([self, other])
         if hasattr(type(other), "__radd__") and not isinstance(other, Number | np.ndarray):
             return NotImplemented  # a cost function of iminuit adds this one to itself

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise, product
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,20 +17,20 @@ from morefit.expr import (
     Expr,
     Op,
     add_all,
-    apply,
     column,
     const,
     evaluate,
+    leaves,
     multiply_all,
     substitute,
     toposort,
-    where,
 )
 from morefit.expr.quadrature import gauss_grid
 from morefit.kernel.record import fingerprint
-from morefit.likelihood.table import LARGEST, TableColumn
+from morefit.likelihood.bin_rules import edge_columns, rule, rule_around, values_elsewhere
+from morefit.likelihood.table import TableColumn
 from morefit.model import Observable, Pdf
-from morefit.model.integrate import find_breaks, grouped, integral_over, integrate_box, separate
+from morefit.model.integrate import find_breaks, find_centres, grouped, integral_over, integrate_box, separate
 
 # of a rule in each direction, tried in turn
 POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
@@ -46,16 +46,12 @@ MAX_KINKS = (
 ORDERS = (0, 1, 3)  # of zeros of the speed at kinks, tried in turn
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
 FACTOR_ERROR = 1e-13  # relative to the largest bin
+ELSEWHERE_ERROR = 1e-6  # relative, of the sum over all bins at other values than those at the start
 TOTAL_ERROR = 1e-7  # relative, of the sum over all bins: more shows a peak that rules have missed
+TOGETHER = 64  # rows of parameters that are looked at
 NOTHING = 1e-13  # probability that may be wrong
 
 Edges = Mapping[str, Array]
-
-
-def edge_columns(o: Observable) -> tuple[TableColumn, TableColumn]:
-    """Return the columns of the low and the high edge of each bin along an observable."""
-    low, high = (TableColumn(f"{end} edge of {o.name}", o.low, o.high) for end in ("low", "high"))
-    return low, high
 
 
 def edge_values(observables: Sequence[Observable], edges: Edges) -> dict[str, Array]:
@@ -147,32 +143,52 @@ class BinIntegrals:
     # --------------------------------------------------------------------- by a rule
 
     def by_rule(self, pdf: Pdf) -> Expr:
-        """Return a weighted sum of the density at points inside each bin, as many as are needed at the start values."""
+        """Return a weighted sum of the density at points inside each bin, as many as are needed at the start values.
+
+        The first rule that is accurate at other values as well is taken, as fits go there, or else the best of them.
+        """
+        elsewhere, known = self.totals_elsewhere(pdf), dict[Expr, float]()
+        for area in self.small_rules(pdf):
+            if area is None and known:  # all rules of one size are tried
+                break
+            if area is not None and self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
+                known[area] = self.error_elsewhere(area, elsewhere)
+                if known[area] <= ELSEWHERE_ERROR:
+                    break
+        if not known:
+            raise ModelError(
+                f"density '{pdf.density()!r}': could not be integrated over bins at the start values; use narrower bins,"
+                " give it a formula in integral_between, or write it as a product of densities"
+            )
+        best = min(known, key=lambda area: known[area])
+        self.rules.append((pdf, best))
+        return best
+
+    def small_rules(self, pdf: Pdf) -> Iterator[Expr | None]:
+        """Yield rules that do not take long to compile, then None, and larger ones."""
         floating = sum(not p.fixed for p in pdf.parameters)
         most, numbers = (floating + 1) * (floating + 2) / 2, POINTS.get(len(pdf.observables), ())
-        ways, tried = list(self.pieces_of(pdf)), set[tuple[int, int]]()
+        ways, tried = list(self.ways_of(pdf)), set[tuple[int, int]]()
         for size in MAX_SIZES:
-            for way, (kinks, order) in enumerate(ways):
+            for way, make in enumerate(ways):
                 for points in numbers:
-                    area = rule(pdf, points, kinks, order)
+                    area = make(points)
                     if len(list(toposort(area))) * most > size:
                         break
-                    if (way, points) in tried:
-                        continue
-                    tried.add((way, points))
-                    if self.rule_error(pdf, area, self.values, relative=True) <= RULE_ERROR:
-                        self.rules.append((pdf, area))
-                        return area
-        raise ModelError(
-            f"density '{pdf.density()!r}': could not be integrated over bins at the start values; use narrower bins,"
-            " give it a formula in integral_between, or write it as a product of densities"
-        )
+                    if (way, points) not in tried:
+                        tried.add((way, points))
+                        yield area
+            yield None
 
-    def pieces_of(self, pdf: Pdf) -> Iterator[tuple[list[Expr], int]]:
-        """Yield the kinks to integrate between, and how close to them the points lie: a density may begin as a power."""
+    def ways_of(self, pdf: Pdf) -> Iterator[Callable[[int], Expr]]:
+        """Yield rules for any number of points: between kinks, at which a density may begin as a power, and around a peak."""
         choices = list(self.kinks_of(pdf))
         for order in ORDERS:
-            yield from ((kinks, order) for kinks in choices if kinks or order == 0)
+            for kinks in choices:
+                if kinks or order == 0:
+                    yield partial(rule, pdf, kinks=kinks, order=order)
+        if not any(choices) and (peak := self.peak_of(pdf)) is not None:
+            yield partial(rule_around, pdf, peak)
 
     def kinks_of(self, pdf: Pdf) -> Iterator[list[Expr]]:
         """Yield the kinks of a density of one observable between which to integrate: a few, and more of them if there are."""
@@ -180,11 +196,52 @@ class BinIntegrals:
             yield []
             return
         (o,) = pdf.observables
-        known: dict[str, Any] = {**self.values, o.name: 0.5 * (o.low + o.high)}
-        kinks = find_breaks(pdf.density(), o.expr, (o.low, o.high), set(), known).kinks
+        kinks = find_breaks(pdf.density(), o.expr, (o.low, o.high), set(), self.point_inside(o)).kinks
         for most, fewer in zip(MAX_KINKS, (-1, *MAX_KINKS), strict=False):
             if len(kinks) > fewer:
                 yield list(kinks[:most])
+
+    def point_inside(self, o: Observable) -> dict[str, Any]:
+        """Return the start values, and the middle of a range."""
+        return {**self.values, o.name: 0.5 * (o.low + o.high)}
+
+    @np.errstate(all="ignore")
+    def peak_of(self, pdf: Pdf) -> Expr | None:
+        """Return where the highest peak of a density of one observable may lie, as a number in derivatives: it is smooth there."""
+        if len(pdf.observables) > 1:
+            return None
+        (o,) = pdf.observables
+        known, ends, highest, best = self.point_inside(o), (o.low, o.high), 0.0, None
+        for centre in find_centres(pdf.density(), o.expr, ends, set(), known)[0]:
+            place = np.clip(evaluate(centre, known), *ends)
+            height = float(evaluate(pdf.density(), {**known, o.name: place}))
+            if np.isfinite(height) and height > highest:
+                highest, best = height, centre
+        still = {leaf: Op.FIXED(leaf) for leaf in leaves(Op.SCALAR, best)} if best is not None else {}
+        return None if best is None else substitute(best, still)
+
+    def totals_elsewhere(self, pdf: Pdf) -> list[tuple[dict[str, float], float]]:
+        """Return some values of the parameters of a density of one observable, and its integral over all bins there."""
+        if len(pdf.observables) > 1:
+            return []
+        total, totals = integral_over(pdf.density(), self.boxed(pdf.observables), pdf.parameters), []
+        for values in values_elsewhere(pdf.parameters, self.values):
+            try:
+                with np.errstate(all="ignore"):
+                    area = float(evaluate(total, values))
+            except ModelError:  # no integral there
+                continue
+            if np.isfinite(area) and area > 0:
+                totals.append((values, area))
+        return totals
+
+    @np.errstate(all="ignore")
+    def error_elsewhere(self, area: Expr, totals: Sequence[tuple[dict[str, float], float]]) -> float:
+        """Return the largest relative error of the sum of a rule over all bins at other values."""
+        columns = edge_values(self.observables[:1], self.edges) if totals else {}
+        sums = [float(np.sum(evaluate(area, {**values, **columns}))) for values, _ in totals]
+        off = [abs(found / total - 1) for found, (_, total) in zip(sums, totals, strict=True)]
+        return max((error if np.isfinite(error) else np.inf for error in off), default=0.0)
 
     def rule_error(self, pdf: Pdf, area: Expr, values: Mapping[str, float], *, relative: bool) -> float:
         """Return the largest relative error of a bin, or the sum of the errors of all, by halving the bins.
@@ -192,18 +249,8 @@ class BinIntegrals:
         The sum over all bins is compared with the integral over their range, which follows narrow peaks.
         """
         own = {p.name: values[p.name] for p in pdf.parameters}
-        edges = {o.name: self.edges[o.name] for o in pdf.observables}
-        halves = {name: np.unique([*line, *((line[1:] + line[:-1]) / 2)]) for name, line in edges.items()}
         with np.errstate(all="ignore"):
-            rough, fine = (
-                np.reshape(
-                    evaluate(area, {**own, **edge_values(pdf.observables, some)}),
-                    cells(pdf.observables, some),
-                )
-                for some in (edges, halves)
-            )
-            for k in range(rough.ndim):
-                fine = np.add.reduceat(fine, np.arange(0, fine.shape[k], 2), axis=k)
+            rough, fine = self.bins_and_halves(pdf, area, own)
             norm = float(evaluate(pdf.integral(), own))
             total = float(
                 evaluate(integral_over(pdf.density(), self.boxed(pdf.observables), pdf.parameters), own)
@@ -214,52 +261,35 @@ class BinIntegrals:
             worst = float(np.max(off / (size + NOTHING / RULE_ERROR))) if relative else float(off.sum())
         return worst + missed if np.isfinite(worst + missed) else np.inf
 
+    def bins_and_halves(self, pdf: Pdf, area: Expr, values: Mapping[str, Any]) -> tuple[Array, Array]:
+        """Return the integrals over bins by a rule, and by that of their halves, at numbers or columns of numbers, one bin after the other."""
+        edges = {o.name: self.edges[o.name] for o in pdf.observables}
+        halves = {name: np.unique([*line, *((line[1:] + line[:-1]) / 2)]) for name, line in edges.items()}
+        rough, fine = (
+            np.asarray(evaluate(area, {**values, **edge_values(pdf.observables, some)}))
+            for some in (edges, halves)
+        )
+        rows = fine.shape[:-1]
+        fine = fine.reshape(*rows, *cells(pdf.observables, halves))
+        for k in range(len(rows), fine.ndim):
+            fine = np.add.reduceat(fine, np.arange(0, fine.shape[k], 2), axis=k)
+        return rough, fine.reshape(rough.shape)
+
+    def errors_of_rows(self, pdf: Pdf, area: Expr, values: Mapping[str, Any]) -> Array:
+        """Return the sum of the errors of all bins, relative to their sum, at rows of parameters; nan where there is none."""
+        own = np.broadcast_arrays(*(np.atleast_1d(values[p.name]) for p in pdf.parameters)) or [np.zeros(1)]
+        errors = []
+        for start in range(0, len(own[0]), TOGETHER):
+            some = (column[start : start + TOGETHER, None] for column in own)
+            rows = {p.name: column for p, column in zip(pdf.parameters, some, strict=False)}
+            with np.errstate(all="ignore"):
+                rough, fine = self.bins_and_halves(pdf, area, rows)
+                errors.append(np.abs(rough - fine).sum(axis=-1) / np.abs(fine.sum(axis=-1)))
+        return np.concatenate(errors)
+
 
 def cells(observables: Sequence[Observable], edges: Edges) -> tuple[int, ...]:
     return tuple(len(edges[o.name]) - 1 for o in observables)
-
-
-def rule(pdf: Pdf, points: int, kinks: Sequence[Expr], order: int = 0) -> Expr:
-    """Return the integral over a bin by Gauss-Legendre points; on a line, between the kinks of the density.
-
-    A piece is run through with a speed (1 - t^2)^order: a power of the distance to a kink, such as the root with which phase
-    space ends, becomes a higher power of t, which points integrate well.
-    """
-    density, observables = pdf.density(), pdf.observables
-    nodes, weights, _ = gauss_grid(len(observables), points)
-    if order:
-        speed = np.polynomial.Polynomial([1.0, 0.0, -1.0]) ** order
-        place = speed.integ()
-        nodes, weights = place(nodes) / place(1.0), weights * speed(nodes[0]) / place(1.0)
-    lines = [list(pieces(o, kinks)) for o in observables]
-    terms = []
-    for box in product(*lines):
-        half = [(high - low) * 0.5 for low, high in box]
-        middle = [(high + low) * 0.5 for low, high in box]
-        places = [[m + h * float(t) for m, h, t in zip(middle, half, node, strict=True)] for node in nodes.T]
-        values_there = [
-            substitute(density, {o.expr: place for o, place in zip(observables, at, strict=True)})
-            for at in places
-        ]
-        mean = add_all(*(float(w) * f for w, f in zip(weights, values_there, strict=True)))
-        terms.append(multiply_all(*half, mean))
-    return add_all(*terms) if len(terms) > 1 else terms[0]
-
-
-def pieces(o: Observable, kinks: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    """Cut a bin at the kinks of a density, which may move with parameters; outside the bin a piece has no width."""
-    low, high = edge_columns(o)[0].expr, edge_columns(o)[1].expr
-    fixed = all(kink.op is Op.CONST for kink in kinks)
-    if fixed:
-        kinks = sorted(kinks, key=lambda kink: kink.number)
-    inside = [apply(Op.MIN, apply(Op.MAX, kink, low), high) for kink in kinks]
-    # at some values of parameters there may be none
-    cuts = [where(abs(kink) <= LARGEST, cut, low) for kink, cut in zip(kinks, inside, strict=True)]
-    for i in range(0 if fixed else len(cuts)):  # their order may change with the parameters
-        for j in range(i):
-            cuts[j], cuts[i] = apply(Op.MIN, cuts[j], cuts[i]), apply(Op.MAX, cuts[j], cuts[i])
-    line = [low, *cuts, high]
-    yield from pairwise(line)
 
 
 def integrate_cells(factor: Expr, observables: Sequence[Observable], edges: Edges) -> Array:

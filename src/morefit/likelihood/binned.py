@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Flags, Integers
 from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import BinContents, read_bins
 from morefit.errors import DataError, OptionError
 from morefit.kernel.rows_layout import RowsDraw
 from morefit.likelihood.accuracy import integral_error, is_numerical
 from morefit.likelihood.base import Point
-from morefit.likelihood.bin_integrals import edge_columns
+from morefit.likelihood.bin_rules import edge_columns
 from morefit.likelihood.binned_model import (
     SCALE,
     STATISTICS,
@@ -27,7 +27,9 @@ from morefit.likelihood.binned_model import (
     count_columns,
     integrals_over,
 )
+from morefit.likelihood.coarse import some_events
 from morefit.likelihood.evaluation import BadBins
+from morefit.likelihood.event_sums import NLL_ERROR
 from morefit.likelihood.table import COUNT, CountsLikelihood
 from morefit.model import Pdf
 from morefit.model.counts import check_halves
@@ -214,12 +216,26 @@ class BinnedLikelihood(CountsLikelihood):
             for k in bins
         ]
 
+    @property
+    def centres(self) -> dict[str, Array]:
+        """The centres of all bins along each observable."""
+        columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in self.source.observables}
+        return {name: (low + high) / 2 for name, (low, high) in columns.items()}
+
+    def events_to_check(self, columns: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return the centres of some bins, which are those of all data."""
+        return some_events(self.centres, self.source)
+
+    def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
+        integrals, wrong = integrals_over(self.model.source, self.model.edges, {}), np.zeros(1, np.bool_)
+        for pdf, area in self.model.rules:
+            wrong = wrong | ~(integrals.errors_of_rows(pdf, area, values) * self.entries <= NLL_ERROR)
+        return wrong
+
     def model_error(self, x: Point) -> float:
         values = self.values_at(x)
         source, integrals = self.model.source, integrals_over(self.model.source, self.model.edges, values)
-        columns = {o.name: [self.data[c.name] for c in edge_columns(o)] for o in source.observables}
-        centres = {name: (low + high) / 2 for name, (low, high) in columns.items()}
-        error = integral_error(source, values, centres)
+        error = integral_error(source, values, self.centres)
         rules = (integrals.rule_error(pdf, area, values, relative=False) for pdf, area in self.model.rules)
         return max(error, *rules) if self.model.rules else error
 

@@ -13,7 +13,8 @@ from morefit.arrays import Array
 from morefit.data.io.bins import BinContents
 from morefit.dataclass import dataclass
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
-from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
+from morefit.likelihood.bin_integrals import BinIntegrals, edge_values
+from morefit.likelihood.bin_rules import edge_columns
 from morefit.likelihood.table import COUNT, TableColumn, TableModel
 from morefit.model import Parameter, Pdf
 

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -17,14 +18,13 @@ from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Op, Operand, add_all, apply, evaluate, substitute, to_expr, to_text
 from morefit.kernel.measured_program import COUNTED, LINEAR, LOGARITHMIC, MeasuredValue
 from morefit.likelihood.measured_result import Measurement, measured_by
-from morefit.likelihood.measured_values import covariance_of, expected_values, in_order
+from morefit.likelihood.measured_values import covariance_of, expected_values, finite_values, in_order
 from morefit.model import Parameter
 from morefit.model.arguments import ANY, NOT_NEGATIVE, POSITIVE, check_formula, listed
 from morefit.random.host import stream_key
 from morefit.random.philox import toy_normals
 from morefit.sampling.generate import poisson_counts, poisson_distribution
 from morefit.text.arguments import in_sentences
-from morefit.validate import finite_number
 
 QUANTITY = "constraint: quantity"  # for messages
 SHOWN = 40  # characters of a quantity in print
@@ -288,12 +288,6 @@ def constraint(
     return make(quantities[0], values[0], error)
 
 
-def finite_values(value: ArrayLike) -> list[float]:
-    """Return one number or several as a list."""
-    each = np.atleast_1d(np.asarray(value, object))
-    return [finite_number("constraint: value", one, ModelError) for one in each]
-
-
 def poisson_constraint(quantity: Operand, count: float, error: Any) -> Constraint:
     if error is not None:
         raise ModelError("constraint: a count has no error of its own; leave error out")
@@ -337,10 +331,16 @@ def as_constraints(constraints: Any) -> tuple[Constraint, ...]:
     )
     return tuple(
         dict.fromkeys(
-            c if isinstance(c, Constraint) else FormulaConstraint(check_formula(f"constraint {k}:", c, ANY))
+            c if isinstance(c, Constraint) else of_formula(check_formula(f"constraint {k}:", c, ANY))
             for k, c in enumerate(each, 1)
         )
     )
+
+
+@lru_cache(maxsize=256)
+def of_formula(formula: Expr) -> FormulaConstraint:
+    """Return a formula as a constraint: the same one each time, as a formula that is added twice counts once."""
+    return FormulaConstraint(formula)
 
 
 def shown(expr: Expr) -> str:

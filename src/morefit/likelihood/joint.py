@@ -13,6 +13,7 @@ from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each, symbols_of
+from morefit.likelihood.repeated import without
 from morefit.likelihood.shared_form import OwnForm, SharedForm, shared_form, without_numbers
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Parameter, Pdf
@@ -114,7 +115,7 @@ def without_repeated(parts: Sequence[Likelihood]) -> Iterator[Likelihood]:
     """Take constraints away from parts that an earlier part has already."""
     seen: set[int] = set()
     for part in parts:
-        new = tuple(c for c in part.constraints if id(c) not in seen)
+        new = without(part.constraints, seen)
         yield part if len(new) == len(part.constraints) else part.replaced(constraints=new)
         seen.update(map(id, part.constraints))
 

@@ -10,6 +10,7 @@ from morefit.errors import ModelError
 from morefit.model import Parameter
 from morefit.model.arguments import described
 from morefit.model.evaluation import HasValues
+from morefit.model.parameter import check_blinding
 
 
 @runtime_checkable
@@ -28,4 +29,6 @@ def measured_by(
     if wrong := [one for one in parameters if not isinstance(one, Parameter)]:
         raise ModelError(f"constraint: a result measures parameters, got {described(wrong[0])}")
     covariance = result.covariance_of(*parameters)  # which refuses what it does not have
-    return [result.values[p.name] for p in parameters if isinstance(p, Parameter)], covariance
+    measured = [one for one in parameters if isinstance(one, Parameter)]
+    check_blinding(measured, result)
+    return [result.values[p.name] for p in measured], covariance

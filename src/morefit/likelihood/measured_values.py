@@ -13,11 +13,17 @@ from morefit.arrays import Array
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, evaluate, leaves
 from morefit.rewrite.derive import derivatives
-from morefit.validate import as_number
+from morefit.validate import as_number, finite_number
 
 ASYMMETRY = 1e-9  # of a covariance matrix, in units of its errors: what rounding can cause
 STEPS = 50  # of Newton's method
 SOLVED = 1e-6  # standard deviations of a parameter that its estimate may be off by
+
+
+def finite_values(value: ArrayLike) -> list[float]:
+    """Return one number or several as a list."""
+    each = np.atleast_1d(np.asarray(value, object))
+    return [finite_number("constraint: value", one, ModelError) for one in each]
 
 
 def in_order(names: Sequence[str], drawn: ArrayLike | Mapping[str, float]) -> Array | None:

@@ -25,6 +25,7 @@ from morefit.likelihood.base import Point
 from morefit.likelihood.constraint import as_constraints
 from morefit.likelihood.evaluation import PartData
 from morefit.likelihood.unbinned import Likelihood
+from morefit.likelihood.wider import accurate
 from morefit.model import Observable, Pdf
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Columns, Settings, able_backend
@@ -123,8 +124,13 @@ class TableLikelihood(Likelihood):
     def expected(self, x: Point) -> Array:
         """Return what each row is expected to have, (rows,) or (B, rows)."""
         points, one = self.points(x)
-        rows = self.expected_rows(points)
-        return np.asarray(rows[0] if one else rows, np.float64)
+        rows = self.accurate_rows(points)
+        return rows[0] if one else rows
+
+    def accurate_rows(self, full: Array) -> Array:
+        """Return what each row is expected to have, with integrals for each event that hold there."""
+        terms: Any = accurate(self, full)  # each is a likelihood of the same kind
+        return np.concatenate([own.expected_rows(some) for own, some in terms])
 
     def expected_rows(self, full: Array) -> Array:
         """Return what each row is expected to have at all parameters, (B, rows)."""
@@ -136,7 +142,7 @@ class TableLikelihood(Likelihood):
     def expected_at(self, values: Mapping[str, float]) -> Array:
         """Return what each row is expected to have at values of all parameters by name."""
         full = np.array([[values[p.name] for p in self.all_parameters]])
-        (expected,) = self.expected_rows(full)
+        (expected,) = self.accurate_rows(full)
         if not np.isfinite(expected).all():
             raise ModelError(
                 f"toys: what is expected must be finite, got {expected[~np.isfinite(expected)][0]}"

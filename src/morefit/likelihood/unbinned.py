@@ -23,15 +23,18 @@ from morefit.likelihood.accuracy import (
     check_smooth,
     integral_error,
     is_numerical,
+    node_sums,
     with_unsolved,
 )
 from morefit.likelihood.base import Point
+from morefit.likelihood.coarse import some_events
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.slow_terms import data_of_nodes
+from morefit.likelihood.wider import accurate
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
 from morefit.model.conditional import check_events
@@ -284,8 +287,12 @@ class Likelihood(EventSums):
     def per_event(self, x: Point) -> Array:
         """Return the normalised density of each event, (events,) or (B, events)."""
         points, one = self.points(x)
-        densities = self.event_values(points, self.model.normalised())[:, 0, :]
-        return densities[0] if one else densities
+        each = [
+            part.event_values(some, part.model.normalised())[:, 0, :]
+            for own, some in accurate(self, points)
+            for part in own.parts
+        ]
+        return each[0][0] if one else np.concatenate(each)
 
     def own_bad_events(self, x: Point) -> BadEvents:
         """Return the events that have a density that is zero, negative, infinite or not a number."""
@@ -306,6 +313,19 @@ class Likelihood(EventSums):
     def negative_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters the density is negative."""
         return np.zeros(1, np.bool_) if self.source is None else negative_rows(self.source, values)
+
+    @property
+    def has_node_sums(self) -> bool:
+        """Whether there are integrals for each event."""
+        return self.source is not None and bool(node_sums(self.source))
+
+    def events_to_check(self, columns: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return some events, of other columns or of the data, at which integrals for each of them can be checked."""
+        return some_events(self.data.sample.columns if columns is None else columns, self.model)
+
+    def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
+        """Return at which of many values of its parameters integrals are wrong that compiled code does not judge itself."""
+        return np.zeros(1, np.bool_)
 
     def values_at(self, x: Point) -> dict[str, float]:
         """Return all parameters at a point by name."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.errors import ModelError
+from morefit.likelihood.coarse import coarse_rows
+from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import limits_of
 from morefit.model import Pdf
 from morefit.model.replace import (
@@ -49,6 +52,46 @@ def for_values(likelihood: Term, values: Mapping[str, float]) -> Term:
     """Return a likelihood whose integrals for each event are accurate at values of all parameters: itself if they are."""
     moved = moved_parameters(likelihood.all_parameters, values)
     return remade(likelihood, moved, is_unresolved) if moved else likelihood
+
+
+def evaluated(likelihood: Term, points: Array, order: int) -> Evaluation:
+    """Evaluate a likelihood at rows of all parameters, with formulas and integrals for each event that hold there."""
+    each = [one.evaluate_full(rows, order) for one, rows in accurate(likelihood, points)]
+    if len(each) == 1:
+        return each[0]
+    return Evaluation(
+        value=np.concatenate([some.value for some in each]),
+        gradient=np.concatenate([some.gradient for some in each]),
+        hessian=np.concatenate([some.hessian for some in each]),
+        bad=np.concatenate([some.bad for some in each]),
+    )
+
+
+def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
+    """Go through rows of all parameters with likelihoods whose formulas and integrals for each event hold there.
+
+    That is one for all rows, unless nodes are too few for some, as a few events show.
+    """
+    likelihood, names = for_points(likelihood, points), [p.name for p in likelihood.all_parameters]
+    coarse = np.zeros(len(points), np.bool_)
+    for part in likelihood.parts:
+        if part.events and part.has_node_sums and part.source is not None:
+            values = dict(zip(names, points.T, strict=True))
+            coarse |= coarse_rows(part.source, values, part.events_to_check())
+    if not coarse.any():
+        yield likelihood, points
+        return
+    for k, wrong in enumerate(coarse.tolist()):
+        own = resolved(likelihood, dict(zip(names, points[k].tolist(), strict=True))) if wrong else likelihood
+        yield own, points[k : k + 1]
+
+
+def resolved(likelihood: Term, values: Mapping[str, float]) -> Term:
+    """Return what ``for_values`` does, or a likelihood itself where no number of nodes is enough, which fits find."""
+    try:
+        return for_values(likelihood, values)
+    except ModelError:
+        return likelihood
 
 
 def remade(likelihood: Term, others: Changed, matter: Callable[[Pdf, Changed], bool]) -> Term:

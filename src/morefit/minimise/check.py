@@ -52,8 +52,13 @@ def blanked(covariance: Array, names: Sequence[str], flat: Sequence[Direction]) 
     """Return a covariance matrix with nan for the parameters that take part in flat directions."""
     if not flat:
         return covariance
-    lost = np.array([any(n in direction for direction in flat) for n in names], np.bool_)
+    lost = part_in(names, flat)
     return np.where(lost[:, None] | lost[None, :], np.nan, covariance)
+
+
+def part_in(names: Sequence[str], flat: Sequence[Direction]) -> Flags:
+    """Return which parameters take part in flat directions."""
+    return np.array([any(n in direction for direction in flat) for n in names], np.bool_)
 
 
 def check_minimum(objective: Objective, values: Array, tolerance: float) -> Verdict:

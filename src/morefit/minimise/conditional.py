@@ -14,7 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.errors import FitError, OptionError
 from morefit.expr import Op, symbols
 from morefit.likelihood import Evaluation, Term
-from morefit.likelihood.wider import for_limits
+from morefit.likelihood.wider import for_limits, resolved
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.minimise.newton import Minima, minimise
@@ -145,7 +145,7 @@ def batch_of(
     done: Callable[[int], None] = lambda _: None,
 ) -> Batch:
     """Return the minimiser of the data of a likelihood from rows of all parameters, some of which float."""
-    likelihood = for_limits(likelihood, best.limits)
+    likelihood = resolved(for_limits(likelihood, best.limits), best.values)
     return Batch(
         likelihood=likelihood,
         data=likelihood.own_data(),

@@ -12,7 +12,7 @@ from morefit.arrays import Array, Flags, Integers, read_only
 from morefit.errors import FitError, OptionError
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import PartData
-from morefit.minimise.check import Verdict, blanked
+from morefit.minimise.check import Verdict, blanked, part_in
 from morefit.minimise.problem import Problem
 from morefit.minimise.result import FitResult
 from morefit.minimise.sandwich import NOT_ONE
@@ -77,10 +77,11 @@ def with_errors(
         covariance = sandwich(verdict.inverse, own) + verdict.own
     covariance = blanked(covariance, problem.floating, verdict.flat)
     variances = covariance.diagonal()
-    if result.valid and not (variances > 0).all():  # squares of tiny weights are zero
+    known = (variances > 0) | part_in(problem.floating, verdict.flat)
+    if result.valid and not known.all():  # squares of tiny weights are zero
         reasons.append(f"the {chosen} covariance has variances that are not positive")
-    known = np.sqrt(np.where(variances >= 0, variances, np.nan))
-    errors = dict(result.errors) | dict(zip(problem.floating, known.tolist(), strict=True))
+    roots = np.sqrt(np.where(variances >= 0, variances, np.nan))
+    errors = dict(result.errors) | dict(zip(problem.floating, roots.tolist(), strict=True))
     return result.updated(
         covariance=by_names(read_only(covariance), problem.floating, 2), errors=ByName(errors), errors_from=chosen,
         reasons=tuple(reasons), valid=not reasons,

@@ -14,7 +14,7 @@ from morefit.data.dataset import Dataset
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
-from morefit.likelihood import Term
+from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import FAILED, NEWTON, Batch, Fits
 from morefit.minimise.covariance import correct_errors
@@ -23,6 +23,7 @@ from morefit.random.host import part_key
 from morefit.sampling.generate import Sizes
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.toys.negative import lost_toys
+from morefit.toys.nodes import fit_with_finer_nodes
 from morefit.toys.whole_fits import by_events, fit_whole_together
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ class Toys:
         own = slice(int(events.starts[toy]), int(events.stops[toy]))
         return {name: column[own] for name, column in self.arrays[part].items()}
 
+    def events_to_check(self, toys: Integers, k: int, part: Likelihood) -> dict[str, Array]:
+        """Return some events of part ``k``: those of the first toy for all, since the events of all may never be in memory."""
+        return part.events_to_check(self.one(int(toys[0])).columns_of(0, k))
+
     def one(self, toy: int) -> Toys:
         """Return one toy alone; it is drawn again, since the events of all may never have been in memory."""
         return Toys(self.ensemble, self.first + toy, self.sizes[toy : toy + 1])
@@ -171,6 +176,7 @@ class Toys:
             fits.valid[lost], fits.method[lost] = False, FAILED
             failed = np.setdiff1d(fits.failed, lost)
         self.fit_again(fits, failed, self.ensemble)
+        fit_with_finer_nodes(self, fits)
         return fits
 
     def first_fit(self, ensemble: Ensemble) -> Fits:

@@ -24,6 +24,7 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
+from morefit.likelihood.wider import resolved
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.starts import STARTS, thorough_starts
@@ -68,6 +69,7 @@ class Ensemble:
     def __post_init__(self) -> None:
         for part in (*self.drawn.parts, *self.fitted.parts):
             self.backend = able_backend(part.model, self.backend)
+        self.fitted = resolved(self.fitted, self.start)
         self.fitted = self.fitted.with_parts([p.replaced(backend=self.backend) for p in self.fitted.parts])
         check_pairs(self.drawn.parts, self.fitted.parts)
         if not self.floating:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morefit.arrays import Integers
+from morefit.arrays import Flags, Integers
 from morefit.data.weights import observables_of
 from morefit.expr import ONE, Expr
 from morefit.kernel.sums import Request
-from morefit.minimise.batch import Fits
+from morefit.likelihood import Likelihood
+from morefit.minimise.batch import FAILED, Fits
 from morefit.pipeline import Settings, compile_sums
 from morefit.toys.results import HOW
 from morefit.toys.text import LOOKED_AT
@@ -27,16 +29,24 @@ NEGATIVE = HOW.index("negative density")
 
 
 def how_obtained(ensemble: Ensemble, fits: Fits, first: int = 0) -> NDArray[np.uint8]:
-    """Return how toys from number ``first`` on were obtained; the first of a study are looked at between their events."""
+    """Return how toys from number ``first`` on were obtained; the first of a study are looked at between their events.
+
+    Fits with integrals over bins that are wrong there, as ``mf.fit`` finds as well, count as failed.
+    """
     count = min(LOOKED_AT - first, len(fits.nll))
     if count <= 0:
         return fits.method
     columns = fits.values[:count].T
     values = {**ensemble.start, **dict(zip(ensemble.floating, columns, strict=True))}
-    below = fits.valid[:count].copy()
-    below &= np.any(
-        [np.broadcast_to(part.negative_rows(values), count) for part in ensemble.fitted.parts], axis=0
-    )
+
+    def in_a_part(of: Callable[[Likelihood], Flags]) -> Flags:
+        """Return for which toys something is so in a part of the likelihood."""
+        rows = [np.broadcast_to(of(part), count) for part in ensemble.fitted.parts]
+        return np.asarray(np.any(rows, axis=0) & fits.valid[:count], np.bool_)
+
+    if (wrong := in_a_part(lambda part: part.unresolved_rows(values))).any():
+        fits.valid[:count][wrong], fits.method[:count][wrong] = False, FAILED
+    below = in_a_part(lambda part: part.negative_rows(values))
     if not below.any():
         return fits.method
     how = fits.method.copy()

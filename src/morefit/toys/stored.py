@@ -14,6 +14,7 @@ from morefit.data.dataset import Dataset, build
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitRows
 from morefit.kernel.symbols import WEIGHT
+from morefit.likelihood import Likelihood
 from morefit.targets.base import Buffer, Drawn, Events, WholeFit
 from morefit.targets.cpu.pieces import Pieces
 from morefit.toys.batch import Toys
@@ -151,6 +152,11 @@ class StoredToys(Toys):
         if not self.parts:
             return super().columns_of(toy, part)
         return self.parts[part].columns_of(toy, self.ensemble.weighted)
+
+    def events_to_check(self, toys: Integers, k: int, part: Likelihood) -> dict[str, Array]:
+        """Return some events of part ``k`` of each toy, (toys, events)."""
+        each = [part.events_to_check(self.columns_of(toy, k)) for toy in toys.tolist()]
+        return {name: np.stack([some[name] for some in each]) for name in each[0]}
 
     def one(self, toy: int) -> StoredToys:
         return StoredToys.of_datasets(self.ensemble, [self.datasets(toy)], self.toy_numbers[toy : toy + 1])

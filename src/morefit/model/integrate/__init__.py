@@ -17,7 +17,7 @@ from morefit.model.integrate.cube import (
     sample_points,
     singular_ends,
 )
-from morefit.model.integrate.edges import find_breaks
+from morefit.model.integrate.edges import find_breaks, find_centres
 from morefit.model.integrate.one_axis import on_one_axis
 from morefit.model.integrate.per_event import (
     check_points,
@@ -35,6 +35,7 @@ __all__ = [
     "by_terms",
     "check_points",
     "find_breaks",
+    "find_centres",
     "grouped",
     "integral_out",
     "integral_over",

@@ -1,0 +1,65 @@
+"""Whether integrals for each event have enough nodes at values of parameters, as some of the events show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from morefit.arrays import Array, Flags
+from morefit.expr import Expr, evaluate, with_coarser_rules, with_finer_rules
+from morefit.likelihood.accuracy import node_sums
+from morefit.model import Pdf
+
+# relative change with half as many nodes: their error is about the root of that of all of them
+SUSPECT = 1e-4
+EVENTS = 9  # of each dataset at which integrals are compared
+TOGETHER = 16  # rows of parameters, whose nodes fit into a cache
+
+
+def some_events(columns: Mapping[str, Array], model: Pdf) -> dict[str, Array]:
+    """Return some of the events of a dataset, all over it, as often as there are too few."""
+    names = [o.name for o in model.observables]
+    count = len(columns[names[0]])
+    chosen = np.linspace(0, count - 1, EVENTS).astype(np.int64) if count else np.empty(0, np.int64)
+    return {name: np.asarray(columns[name])[chosen] for name in names}
+
+
+def coarse_rows(model: Pdf, values: Mapping[str, Any], events: Mapping[str, Array]) -> Flags:
+    """Return at which rows of parameters an integral for each event changes with fewer nodes.
+
+    ``values`` are numbers or arrays of one length, and ``events`` arrays (rows, events), or of events for all rows.
+    """
+    own = np.broadcast_arrays(*(np.atleast_1d(values[p.name]) for p in model.parameters)) or [np.zeros(1)]
+    names, coarse = [p.name for p in model.parameters], np.zeros(len(own[0]), np.bool_)
+    for start in range(0, len(coarse), TOGETHER):
+        rows = slice(start, start + TOGETHER)
+        size = len(coarse[rows])
+        points = {
+            name: np.broadcast_to(column[rows] if column.ndim > 1 else column, (size, EVENTS)).ravel()
+            for name, column in events.items()
+        }
+        points |= {name: np.repeat(c[rows], EVENTS) for name, c in zip(names, own, strict=False)}
+        for node in node_sums(model):
+            coarse[rows] |= changes(node, points, size)
+    return coarse
+
+
+@lru_cache(maxsize=64)
+def another(node: Expr) -> Expr:
+    """Return a sum over half as many nodes, or over twice as many where there are so few that no half is left."""
+    half = with_coarser_rules(node)
+    return with_finer_rules(node) if half is node else half
+
+
+@np.errstate(all="ignore")
+def changes(node: Expr, points: Mapping[str, Array], size: int) -> Flags:
+    """Return in which of some groups of points a sum over nodes changes with half as many."""
+    fine, rough = (
+        np.broadcast_to(evaluate(one, points), size * EVENTS).reshape(size, EVENTS)
+        for one in (node, another(node))
+    )
+    scale = np.maximum(np.abs(fine), SUSPECT * np.abs(fine).max(axis=1, keepdims=True))
+    return np.asarray(~(np.abs(rough - fine) <= SUSPECT * scale).all(axis=1), np.bool_)
