@@ -111,8 +111,13 @@ def test_edges_are_known_from_the_formula():
     argus = mf.Density(mf.where(x < end, end - x, 0.0) ** power, [x])
     peak = mf.CrystalBall(x, mu, mf.Parameter("s", 0.3, 0.1, 1.0), mf.Parameter("a", 1.5, 0.5, 5.0), 3.0)
     mixture = mf.Sum([peak, argus], fractions=[mf.Parameter("f", 0.4, 0.0, 1.0)])
-    for model, moved in ((mixture, {"end"}), (argus, set())):
-        nll = mf.Likelihood(model, {"x": np.linspace(0.1, 3.9, 9)})
+    small = mf.Density(mf.where(x < end, end - x, 0.0) ** power + 1e-6, [x])
+    # counts used to have no edges, and a density that is not quite zero beyond had none either
+    counts = mf.Sum([peak, small], fractions=[mf.Parameter("f", 0.4, 0.0, 1.0)])
+    values = np.linspace(0.1, 3.9, 9)
+    likelihoods = (mf.Likelihood(model, {"x": values}) for model in (mixture, argus))
+    binned = mf.BinnedLikelihood(counts, np.histogram(values, 9, (0.0, 5.0)))
+    for nll, moved in zip((*likelihoods, binned), ({"end"}, set(), {"end"}), strict=True):
         names = tuple(p.name for p in nll.parameters)
         edges = nll.edges(names, np.array([(p.low, p.high) for p in nll.parameters]))
         assert {name for name, edge in zip(names, edges, strict=True) if edge} == moved

@@ -17,7 +17,7 @@ from morefit.dataclass import dataclass
 from morefit.errors import DataError, OptionError
 from morefit.expr import ONE, ZERO, Expr, Op, add_all, apply, where
 from morefit.kernel.rows_layout import RowsDraw
-from morefit.likelihood.accuracy import integral_error, is_numerical
+from morefit.likelihood.accuracy import integral_error, is_numerical, moved_edges
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
 from morefit.likelihood.evaluation import BadBins
@@ -90,6 +90,10 @@ class BinnedLikelihood(CountsLikelihood):
     @property
     def source(self) -> Pdf:
         return self.model.source
+
+    def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return the floating parameters that move a point beyond which the density is zero: counts make minima there as events do."""
+        return moved_edges(self.source, floating)
 
     def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
         old = self.model
