@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
+from morefit.kernel.fit_layout import ANGLE, END, FREQUENCY, PLACE
 from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, Evaluation, PartData, least_mean_weight
@@ -221,13 +222,19 @@ class Term(ABC):
         return frozenset[str]().union(*(part.moved_kinks(floating) for part in self.parts))
 
     def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
-        """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
+        """Return what each floating parameter moves: END, a point beyond which a density is zero; another PLACE; a FREQUENCY.
 
-        -1 for angles whose limits are one point, and 0 for others.
+        ANGLE for those whose limits are one point, and 0 for others.
         """
-        names = frozenset[str]().union(*(part.moved_edges(floating) for part in self.parts))
-        angles = turning(self.parts, floating, limits)
-        return tuple(1.0 if name in names else -1.0 if name in angles else 0.0 for name in floating)
+        kinds = dict.fromkeys(floating, 0.0)
+        for part in self.parts:
+            places, frequencies = part.moved_places()
+            kinds |= dict.fromkeys(places & kinds.keys(), PLACE)
+            kinds |= dict.fromkeys(frequencies & kinds.keys(), FREQUENCY)
+        kinds |= dict.fromkeys(turning(self.parts, floating, limits), ANGLE)
+        for part in self.parts:
+            kinds |= dict.fromkeys(part.moved_edges(floating), END)
+        return tuple(kinds.values())
 
     def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
         """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""

@@ -21,6 +21,7 @@ from morefit.likelihood.accuracy import integral_error, is_numerical, moved_edge
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_integrals import BinIntegrals, edge_columns, edge_values
 from morefit.likelihood.evaluation import BadBins
+from morefit.likelihood.places import moved_places
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableColumn, TableModel
 from morefit.model import Parameter, Pdf
@@ -94,6 +95,9 @@ class BinnedLikelihood(CountsLikelihood):
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point beyond which the density is zero: counts make minima there as events do."""
         return moved_edges(self.source, floating)
+
+    def moved_places(self) -> tuple[frozenset[str], frozenset[str]]:
+        return moved_places(self.source)
 
     def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
         old = self.model

@@ -222,6 +222,9 @@ class TableLikelihood(Likelihood):
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 
+    def moved_places(self) -> tuple[frozenset[str], frozenset[str]]:
+        return frozenset(), frozenset()
+
     def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
 

@@ -32,6 +32,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_nodes import FollowedNodes
 from morefit.likelihood.event_sums import EventSums
+from morefit.likelihood.places import moved_places
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.model import Pdf
 from morefit.model.compose.restricted import in_ranges
@@ -232,6 +233,10 @@ class Likelihood(EventSums):
     def moved_edges(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a point beyond which a density is zero."""
         return moved_edges(self.model, floating)
+
+    def moved_places(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the parameters that move other places along an observable, and frequencies."""
+        return moved_places(self.model)
 
     def moved_steps(self, floating: tuple[str, ...]) -> frozenset[str]:
         """Return the floating parameters that move a step of the density."""
