@@ -5,6 +5,7 @@ import pytest
 
 import morefit as mf
 from driven_fits import minimise, new_fit
+from morefit.kernel.fit_layout import END
 from morefit.minimise.loose import (
     MANY,
     MAX_LOOSE,
@@ -91,12 +92,13 @@ def test_a_side_of_an_edge_that_rises_like_a_parabola_is_left_out():
     fit = new_fit([0.0], [(-9.0, 9.0)])
     fit.edge[0], fit.rough, fit.end_error[0] = 1.0, 1.0, 0.1
     sides = []
-    for rise in (2.0, 0.1, 3.0, 30.0):  # above a parabola, flat, flatter than a parabola but too high, above
+    # the nearest is only one event away; then above a parabola, flat, flatter than a parabola but too high, above
+    for rise in (2.0, 2.0, 0.1, 0.1, 3.0, 30.0):
         start_beside_edge(fit)
         sides.append(float(fit.x[0]))
         fit.value, fit.best_value = rise, 0.0
         assert is_steep(fit) == (rise > 1.0)
-    np.testing.assert_allclose(sides, [-0.2, 0.2, 0.36, 0.648])
+    np.testing.assert_allclose(sides, [-0.11, -0.198, 0.11, 0.198, 0.3564, 0.64152])
     assert not has_edge(fit)
 
 
@@ -111,11 +113,16 @@ def test_edges_are_known_from_the_formula():
     argus = mf.Density(mf.where(x < end, end - x, 0.0) ** power, [x])
     peak = mf.CrystalBall(x, mu, mf.Parameter("s", 0.3, 0.1, 1.0), mf.Parameter("a", 1.5, 0.5, 5.0), 3.0)
     mixture = mf.Sum([peak, argus], fractions=[mf.Parameter("f", 0.4, 0.0, 1.0)])
-    for model, moved in ((mixture, {"end"}), (argus, set())):
-        nll = mf.Likelihood(model, {"x": np.linspace(0.1, 3.9, 9)})
+    small = mf.Density(mf.where(x < end, end - x, 0.0) ** power + 1e-6, [x])
+    # counts used to have no edges, and a density that is not quite zero beyond had none either
+    counts = mf.Sum([peak, small], fractions=[mf.Parameter("f", 0.4, 0.0, 1.0)])
+    values = np.linspace(0.1, 3.9, 9)
+    likelihoods = (mf.Likelihood(model, {"x": values}) for model in (mixture, argus))
+    binned = mf.BinnedLikelihood(counts, np.histogram(values, 9, (0.0, 5.0)))
+    for nll, moved in zip((*likelihoods, binned), ({"end"}, set(), {"end"}), strict=True):
         names = tuple(p.name for p in nll.parameters)
         edges = nll.edges(names, np.array([(p.low, p.high) for p in nll.parameters]))
-        assert {name for name, edge in zip(names, edges, strict=True) if edge} == moved
+        assert {name for name, edge in zip(names, edges, strict=True) if edge == END} == moved
 
 
 @pytest.mark.parametrize("start", [-2.5, 2.5])

@@ -67,6 +67,14 @@ class Fit(Record):
     promise: Vector  # (n,) what another value of each loose parameter promises,
     promised: Vector  # (n,) and which value
     side: float  # the number of the next place beside an edge, from 0
+    survey: float  # 0: none; else the number of the place of a parameter that is evaluated, from 1
+    surveyed: float  # the number of the parameter that was surveyed last, from 1
+    surveys: float  # how many were
+    survey_starts: float  # from the last one
+    valleys: float  # 1 if one showed several
+    roams: float  # starts from anywhere
+    roam_returns: float  # of them that led back to the best end
+    profile: Vector  # (surveyed,) how low each place may lead
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -85,7 +93,8 @@ class Fit(Record):
     start: Vector  # (n,)
     low: Vector  # (n,)
     high: Vector  # (n,)
-    # (n,) 1 for parameters that move a point beyond which there is no density: each event makes minima; -1 for angles whose limits are one point
+    # (n,) END for parameters that move a point beyond which there is no density, where each event makes minima; PLACE for what moves something else along an
+    # observable; FREQUENCY; ANGLE where the limits are one point; 0 for others
     edge: Vector
     goal: float  # of the edm
     value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
@@ -117,6 +126,8 @@ MATRICES = frozenset(
 MAX_STEPS = 100
 FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
+ANGLE, PLACE, FREQUENCY, END = -1.0, 0.5, 0.75, 1.0  # what a parameter moves, as the formula says
+SURVEYED = 24  # places of a parameter that are looked at
 REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
 
@@ -135,6 +146,8 @@ def lay_out(count: int, parts: int) -> Layout:
             return None
         if name in SCANS:
             return PLACES
+        if name == "profile":
+            return SURVEYED
         return parts if name in REPORTS else count * count if name in MATRICES else count
 
     return Layout(tuple((name, size(name, kind)) for name, kind in Fit.__annotations__.items()))
@@ -183,7 +196,7 @@ class FitLayout:
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: 1 for parameters that move a point beyond which a density is zero, -1 for angles; empty: none. ``weight`` is the mean one of events.
+        ``edges``: what each parameter moves, END, PLACE, FREQUENCY or ANGLE, 0 for others; empty: none move any. ``weight`` is the mean one of events.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))

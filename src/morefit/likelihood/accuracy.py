@@ -13,7 +13,7 @@ from morefit.errors import ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
 from morefit.expr.quadrature import NodeDomain
-from morefit.model import Observable, Pdf
+from morefit.model import Observable, Parameter, Pdf
 from morefit.model.integrate import find_breaks, integral_to_check, rule_error
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
@@ -23,7 +23,12 @@ MAX_EVENTS = 20_000  # at which the density is looked at for peaks that were mis
 MAX_CHECKED = 100  # events at which integrals for each event are compared
 PEAKS = 8  # of them around which boxes are cut closely
 JUMP_STEP = 1e-5  # of a range, to both sides of a kink
+STEPS = tuple(part * JUMP_STEP for part in (-1.0, -0.1, 0.1, 1.0))
+FAR_STEP = 0.05  # of a range, to both sides of an end
+NEXT_TO_NOTHING = 1e-4  # of the density on the other side
 JUMP = 1e-2  # of the slope of a log density over the range
+NO_FALL = 0.9  # of a density at a distance from its end is left at a tenth of it: more than of any root
+PARTS = (0.0, 0.25, 0.5, 0.75)  # of the way from the start to a limit
 STEP = 1e-4  # of a parameter, for differences;
 MIN_VALUE = 1e-3  # one that is smaller counts as this
 UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
@@ -31,9 +36,8 @@ ROUNDING = 1e-9  # of an integral
 BLURRED = 0.1  # relative difference of densities one digit above and below an event
 MANY_BLURRED = 0.1  # of the square root of the number of events: fewer do not matter for what is fitted
 
-Moved = Callable[
-    [Pdf, tuple[str, ...]], frozenset[str]
-]  # which floating parameters move some points of a density
+# which floating parameters move some points of a density
+Moved = Callable[[Pdf, tuple[str, ...]], frozenset[str]]
 
 
 def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
@@ -74,17 +78,14 @@ def moved_kinks(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
 
     Sums over events of second derivatives lack what such a jump contributes, as a Laplace density shows.
     """
-    values = {p.name: p.start for p in model.parameters}
-    each = (jumps(pdf, x, values, floating) for pdf in model.components() for x in pdf.observables)
+    each = (jumps(pdf, x, floating) for pdf in model.components() for x in pdf.observables)
     return frozenset[str]().union(*(moving for some in each for moving in some))
 
 
-def jumps(
-    pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]
-) -> Iterator[frozenset[str]]:
+def jumps(pdf: Pdf, x: Observable, floating: tuple[str, ...]) -> Iterator[frozenset[str]]:
     """Go through the jumps of the slope of a log density along an observable; return which parameters move each."""
     density, step = pdf.density(), JUMP_STEP * (x.high - x.low)
-    for moving, edge, known in moving_points(pdf, x, values, floating):
+    for moving, edge, known in moving_points(pdf, x, floating):
         around = edge + np.outer([step, step / 10], [-2.0, -1.0, 1.0, 2.0])
         with np.errstate(all="ignore"):
             left, across, right = np.diff(np.log(evaluate(density, {**known, x.name: around})), axis=1).T
@@ -98,64 +99,104 @@ def jumps(
 
 @lru_cache(maxsize=256)  # every fit asks
 def moved_edges(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
-    """Return the floating parameters that move a point beyond which a density is zero, at the start values.
+    """Return the floating parameters that move a point beyond which a density is zero.
 
     The likelihood of a mixture has a minimum between any two events there; without other components no event lies beyond.
     """
     components = tuple(model.components())
-    return names_moving(components if len(components) > 1 else (), floating, ends_at)
+    each = around_moving_points(components if len(components) > 1 else (), floating)
+    return frozenset[str]().union(
+        *(moving for moving, sides, _ in each if ends_at(sides) or nearly_ends_at(sides))
+    )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # every fit asks
 def moved_steps(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
-    """Return the floating parameters that move a step of a density, as of a floor: the likelihood jumps where it passes an event."""
-    return names_moving(tuple(model.components()), floating, steps_at)
+    """Return the floating parameters that move a step of a density, as of a floor: the likelihood jumps where it passes an event.
 
-
-def names_moving(
-    components: Sequence[Pdf], floating: tuple[str, ...], test: Callable[[Array], bool]
-) -> frozenset[str]:
-    """Return the floating parameters that move points on whose sides densities are as a test says, at the start values."""
+    In a mixture that is also where a component is cut off, as events of the others lie beyond.
+    """
     names: set[str] = set()
-    for pdf in components:
-        values = {p.name: p.start for p in pdf.parameters}
-        for x in pdf.observables:
-            around = JUMP_STEP * (x.high - x.low) * np.array([-1.0, -0.1, 0.1, 1.0])
-            for moving, edge, known in moving_points(pdf, x, values, floating):
-                with np.errstate(all="ignore"):
-                    sides = np.broadcast_to(evaluate(pdf.density(), {**known, x.name: edge + around}), 4)
-                if test(sides):
-                    names |= moving
+    for moving, sides, points in around_moving_points(tuple(model.components()), floating):
+        if is_cut_off(sides):
+            starts = {p.name: p.start for p in model.parameters}
+            centres = {o.name: 0.5 * (o.low + o.high) for o in model.observables}
+            sides = sides_at(model.normalised(), {**starts, **centres, **points})
+        if steps_at(sides):
+            names |= moving
     return frozenset(names)
+
+
+def around_moving_points(
+    components: Sequence[Pdf], floating: tuple[str, ...]
+) -> Iterator[tuple[frozenset[str], Array, dict[str, Any]]]:
+    """Go through the kinks and steps of densities that floating parameters move; return these, the density on both sides, and where.
+
+    They are looked at where the point is inside of the range: at the start values, or at others between the limits.
+    """
+    for pdf in components:
+        for x in pdf.observables:
+            around = (x.high - x.low) * np.array([-FAR_STEP, *STEPS, FAR_STEP])
+            for moving, edge, known in moving_points(pdf, x, floating, PARTS):
+                points = {**known, x.name: edge + around}
+                yield moving, sides_at(pdf.density(), points), points
+
+
+@np.errstate(all="ignore")
+def sides_at(density: Expr, points: Mapping[str, Any]) -> Array:
+    """Return a density at three distances on both sides of a point."""
+    return np.broadcast_to(evaluate(density, points), 6)
+
+
+def between_limits(p: Parameter, part: float) -> float:
+    """Return the start of a parameter, or a place that is a part of the way to the farther one of its limits."""
+    if p.fixed or not np.isfinite(p.high - p.low):
+        return p.start
+    return p.start + part * (p.high - p.start if p.high - p.start > p.start - p.low else p.low - p.start)
 
 
 def ends_at(sides: Array) -> bool:
     """Return whether a density is zero on one side of a point."""
-    return bool((sides[0] > 0) != (sides[-1] > 0))
+    return bool((sides[1] > 0) != (sides[-2] > 0))
+
+
+def nearly_ends_at(sides: Array) -> bool:
+    """Return whether a density is next to nothing all over one side of a point, as where a small number keeps it from zero."""
+    (near, far), high = (sides[1::-1], sides[-1]) if sides[0] < sides[-1] else (sides[-2:], sides[0])
+    return bool(far < NEXT_TO_NOTHING * high and 0 < near < 2 * far < 4 * near)
+
+
+def is_cut_off(sides: Array) -> bool:
+    """Return whether a density is zero on one side of a point, and does not fall towards it on the other."""
+    left, right = sides[1:3], sides[-2:2:-1]  # from far to near
+    here, there = (left, right) if left[0] > 0 else (right, left)
+    return bool(ends_at(sides) and not there.any() and here[1] > NO_FALL * here[0])
 
 
 def steps_at(sides: Array) -> bool:
     """Return whether a density has a step, between values above zero: it changes as much however near both sides are."""
-    if not np.all(sides > 0):
+    if not np.all(sides[1:-1] > 0):
         return False
-    far, near = (abs(float(np.log(sides[-k - 1] / sides[k]))) for k in (0, 1))
+    far, near = (abs(float(np.log(sides[-k - 1] / sides[k]))) for k in (1, 2))
     return near > JUMP and near > 0.5 * far
 
 
 def moving_points(
-    pdf: Pdf, x: Observable, values: Mapping[str, float], floating: tuple[str, ...]
+    pdf: Pdf, x: Observable, floating: tuple[str, ...], parts: Sequence[float] = PARTS[:1]
 ) -> Iterator[tuple[frozenset[str], float, dict[str, Any]]]:
     """Go through the kinks and steps of a density along an observable that floating parameters move, inside its range.
 
-    Return the parameters, where it is at these values, and all values.
+    Return the parameters, where it is at their start values or parts of the way to their limits, and all values.
     """
-    known = {**values, **{o.name: 0.5 * (o.low + o.high) for o in pdf.observables}}
+    centres = {o.name: 0.5 * (o.low + o.high) for o in pdf.observables}
+    first, *others = ({p.name: between_limits(p, part) for p in pdf.parameters} | centres for part in parts)
     step = JUMP_STEP * (x.high - x.low)
-    for kink in find_breaks(pdf.density(), x.expr, (x.low, x.high), set(), known).kinks:
+    for kink in find_breaks(pdf.density(), x.expr, (x.low, x.high), set(), first).kinks:
         moving = frozenset(leaf.name for leaf in leaves(Op.SCALAR, kink)) & frozenset(floating)
-        edge = float(evaluate(kink, known)) if moving else np.nan
-        if x.low + 3 * step < edge < x.high - 3 * step:
-            yield moving, edge, known
+        for known in (first, *others) if moving else ():
+            edge = float(evaluate(kink, known))
+            if x.low + 3 * step < edge < x.high - 3 * step:
+                yield moving, edge, known
 
 
 def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
+from morefit.kernel.fit_layout import ANGLE, END, FREQUENCY, PLACE
 from morefit.likelihood.accuracy import Moved, moved_edges, moved_kinks, moved_steps
 from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
@@ -222,13 +223,18 @@ class Term(ABC):
         return self.moving(moved_kinks, floating)
 
     def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
-        """Return 1 for floating parameters that move a point beyond which a density is zero: events make minima there.
+        """Return what each floating parameter moves: END, a point beyond which a density is zero; another PLACE; a FREQUENCY.
 
-        -1 for angles whose limits are one point, and 0 for others.
+        ANGLE for those whose limits are one point, and 0 for others.
         """
-        names = self.moving(moved_edges, floating)
-        angles = turning(self.parts, floating, limits)
-        return tuple(1.0 if name in names else -1.0 if name in angles else 0.0 for name in floating)
+        kinds = dict.fromkeys(floating, 0.0)
+        for part in self.parts:
+            places, frequencies = part.own_places
+            kinds |= dict.fromkeys(places & kinds.keys(), PLACE)
+            kinds |= dict.fromkeys(frequencies & kinds.keys(), FREQUENCY)
+        kinds |= dict.fromkeys(turning(self.parts, floating, limits), ANGLE)
+        kinds |= dict.fromkeys(self.moving(moved_edges, floating), END)
+        return tuple(kinds.values())
 
     def stepping(self, floating: tuple[str, ...]) -> tuple[str, ...]:
         """Return the floating parameters that move a step of a density: where it passes an event, the likelihood jumps."""

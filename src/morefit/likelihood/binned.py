@@ -14,7 +14,7 @@ from morefit.data.dataset import Dataset, build
 from morefit.data.io.bins import BinContents, read_bins
 from morefit.errors import DataError, OptionError
 from morefit.kernel.rows_layout import RowsDraw
-from morefit.likelihood.accuracy import integral_error, is_numerical
+from morefit.likelihood.accuracy import Moved, integral_error, is_numerical, moved_edges
 from morefit.likelihood.base import Point
 from morefit.likelihood.bin_rules import edge_columns
 from morefit.likelihood.binned_model import (
@@ -92,6 +92,10 @@ class BinnedLikelihood(CountsLikelihood):
     @property
     def source(self) -> Pdf:
         return self.model.source
+
+    def own_moving(self, moved: Moved, floating: tuple[str, ...]) -> frozenset[str]:
+        """Return those that move an edge: counts make minima there as events do, and pass no kink or step."""
+        return moved(self.source, floating) if moved is moved_edges else frozenset()
 
     def changed_model(self, change: Replacement) -> tuple[BinnedModel, Dataset]:
         old = self.model

@@ -81,6 +81,12 @@ class Fits:
         """Those without a result; where parameters are undetermined, other starts would not help."""
         return np.flatnonzero(self.method == FAILED)
 
+    def judged(self, likelihood: Term, floating: tuple[str, ...]) -> Fits:
+        """Return these fits, none of them valid where steps of a density move: wherever they end, it is not at a minimum."""
+        if likelihood.stepping(floating):
+            self.valid[:], self.method[:] = False, FAILED
+        return self
+
     def take(self, sets: Integers, fits: Fits, rows: Integers | Flags | slice, method: int) -> None:
         """Take some rows of other fits as those of some sets."""
         for name in ("values", "errors", "nll", "edm"):
@@ -161,6 +167,8 @@ class Batch:
         of three minima first, and others farther away. A minimum above where the fit failed, such as at a kink, is not
         the last word, and no minimum at all where that is in another valley, or where the start is lower.
         """
+        if self.likelihood.stepping(self.floating):  # no start helps, nor Minuit
+            return
         left = fits.failed
         tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
         before.take(np.arange(len(left)), fits, left, FAILED)
@@ -264,7 +272,7 @@ class Batch:
             minima = minimise_eliminated(
                 elimination, self.data, sets, full, limits=self.limits, goal=self.goal
             )
-        return Fits(
+        fits = Fits(
             values=minima.x,
             errors=minima.errors,
             nll=minima.nll,
@@ -273,6 +281,7 @@ class Batch:
             method=methods(minima.status, minima.valid),
             covariance=minima.covariance,
         )
+        return fits.judged(self.likelihood, self.floating)
 
     def evaluate(self, sets: Integers, x: Array, order: int = 2) -> Evaluation:
         """Evaluate some sets at floating parameters, with the derivatives by these."""

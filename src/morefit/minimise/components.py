@@ -87,10 +87,11 @@ def leave(fit: Fit, i: int) -> None:
 def little(fit: Fit, i: int) -> float:
     """Return how many errors an amount ended from none; UNKNOWN for what is no amount.
 
-    The limits of an amount start at zero, or somewhat below: the yield of a signal that may be negative, after a rough way.
+    The limits of an amount start at zero, or somewhat below: the yield of a signal that may be negative, after a rough way. What moves something along an
+    observable, such as a mean with limits from zero, is none.
     """
     negative = fit.low[i] < 0.0 and fit.high[i] > FEW * -fit.low[i] and fit.rough > 0.0
-    if fit.low[i] != 0.0 and not negative:
+    if fit.edge[i] != 0.0 or (fit.low[i] != 0.0 and not negative):
         return UNKNOWN
     room = abs(fit.end[i] - none_of(fit, i))
     if room <= 0.0 or fit.end_error[i] < 0.0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from morefit.kernel.fit_layout import Fit
+from morefit.kernel.fit_layout import END, Fit
 from morefit.minimise.quadratic_model import UNKNOWN, find_free, measure, minimise_model, restrict
 from morefit.minimise.trust_region import accept, is_finite
 
@@ -19,8 +19,9 @@ MAX_LOOSE = 12  # parameters that are looked at
 FAR_ASIDE = 0.35  # of the way to a limit, if that is less than one error: where it is looked at
 MIN_PROMISE = 2e-4  # of the value
 MANY = 8  # parameters: fits with more are looked at
-RINGS = 4  # distances from an edge, on each side of it: errors over events, each farther than the one before
-NEAREST, FARTHER = 2.0, 1.8
+RINGS = 5  # distances from an edge, on each side of it: errors over events, each farther than the one before
+NEAREST, FARTHER = 1.1, 1.8
+NEAR_RINGS = 3  # those that are tried also after a smooth way
 ONE_VALLEY = 0.25  # times the squared errors, half of a parabola: where the value rises by more, no other valley is near
 FLAT_RISE = 0.4  # times the errors: where it rises by less, another valley may be there
 
@@ -116,8 +117,8 @@ def start_aside(fit: Fit) -> None:
 
 
 def has_edge(fit: Fit) -> bool:
-    """Return whether a rough way led to an edge that events have not been tried around yet."""
-    return fit.rough > 0.0 and next_edge(fit) >= 0
+    """Return whether there is an edge that events have not been tried around yet."""
+    return next_edge(fit) >= 0
 
 
 def next_edge(fit: Fit) -> int:
@@ -125,7 +126,8 @@ def next_edge(fit: Fit) -> int:
     first = -1
     for k in range(int(fit.side), 2 * RINGS * len(fit.x)):
         i = k // (2 * RINGS)
-        if first < 0 and fit.edge[i] > 0.0 and fit.end_error[i] > 0.0:
+        reached = fit.rough > 0.0 or k % RINGS < NEAR_RINGS
+        if first < 0 and reached and fit.edge[i] == END and fit.end_error[i] > 0.0:
             first = k
     return first
 
@@ -154,6 +156,6 @@ def is_steep(fit: Fit) -> bool:
     k = int(fit.side) - 1
     errors = errors_of(k)
     rise = fit.value - fit.best_value
-    if rise > ONE_VALLEY * errors * errors:
+    if k % RINGS > 0 and rise > ONE_VALLEY * errors * errors:
         fit.side = 1.0 * RINGS * (k // RINGS + 1)
-    return bool(rise > FLAT_RISE * errors)
+    return bool(rise > FLAT_RISE * (errors if k % RINGS > 0 else 0.5 * errors))

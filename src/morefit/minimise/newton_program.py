@@ -12,7 +12,15 @@ from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
 from morefit.minimise.loose import is_steep, look, next_value
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
-from morefit.minimise.starts import AGAIN, EDGE, may_look, next_start, other_start, remember_end
+from morefit.minimise.starts import (
+    AGAIN,
+    EDGE,
+    may_look,
+    next_start,
+    other_start,
+    remember_end,
+)
+from morefit.minimise.survey import may_survey, survey
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, MIN_RADIUS, MOVING, begin, step
 
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
@@ -145,6 +153,12 @@ def begin_fit(fit: Fit) -> None:
     fit.scan = 0.0
     fit.place = 0.0
     fit.shapes = 0.0
+    fit.survey = 0.0
+    fit.surveyed = 0.0
+    fit.surveys = 0.0
+    fit.valleys = 0.0
+    fit.roams = 0.0
+    fit.roam_returns = 0.0
     fit.best_rank = -1.0
     fit.best_value = UNKNOWN
     fit.running = 1.0
@@ -165,6 +179,11 @@ def advance(fit: Fit) -> None:
         if fit.place == 0.0:
             start_again(fit, False)
         return
+    if fit.survey > 0.0:
+        survey(fit)
+        if fit.survey == 0.0:
+            start_again(fit, False)
+        return
     step(fit)
     fit.tries += 1.0
     if fit.steps == 1.0:
@@ -176,6 +195,7 @@ def advance(fit: Fit) -> None:
         worse = is_steep(fit) or worse
     if fit.starts > 0.0 and fit.best_rank > 0.0 and fit.status == MOVING and returns(fit):
         fit.returns += 1.0
+        fit.roam_returns += 1.0 if fit.roams > 0.0 else 0.0
         start_again(fit, False)
     elif fit.status != MOVING or fit.tries >= fit.max_steps or worse:
         end_attempt(fit)
@@ -233,8 +253,10 @@ def end_attempt(fit: Fit) -> None:
     if best:
         keep(fit, rank, status)
         fit.returns = 0.0
+        fit.roam_returns = 0.0
     elif fit.best_rank > 0.0 and fit.value < fit.best_value + SAME * fit.goal:
         fit.returns += 1.0
+        fit.roam_returns += 1.0 if fit.roams > 0.0 else 0.0
     if first:
         begin_round(fit)
     if fit.scan == 0.0:
@@ -263,6 +285,8 @@ def start_again(fit: Fit, best: bool) -> None:
     """Go on from another start if there is a reason for one, at last take the best end."""
     kind = next_start(fit)
     here = best
+    if kind >= int(fit.max_starts) and may_survey(fit):
+        return
     if kind >= int(fit.max_starts) and is_much_lower(fit):
         restore(fit)
         here = True

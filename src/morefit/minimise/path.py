@@ -89,10 +89,11 @@ def minimise_likelihood(
         likelihood.prepare(1 if options.derivatives == "analytic" else 0)
     ready = time.perf_counter()
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
-    name, problems = "newton", []
-    if verdict is None and end is not None and (steps := likelihood.stepping(problem.floating)):
-        # no minimiser with derivatives ends there
-        verdict, problems = check_minimum(objective, end.x, options.tolerance), [jumping(steps)]
+    name, problems = "newton", list[str]()
+    # no minimiser with derivatives leads to the minimum along those
+    steps = likelihood.stepping(problem.floating)
+    if verdict is None and end is not None and steps:
+        verdict = check_minimum(objective, end.x, options.tolerance)
     if verdict is None:
         from morefit.minimise.minuit import Migrad  # seldom needed
 
@@ -102,6 +103,8 @@ def minimise_likelihood(
         # Minuit may end above what is known, such as at a saddle point that it started from
         if end is not None and end.is_better_than(verdict):
             verdict, name, problems = check_minimum(objective, end.x, options.tolerance), "newton", []
+    if steps:
+        problems = [jumping(steps), *problems]
     lower = None
     if objective.by_scores and newton:
         verdict, lower = in_lower_valleys(objective, verdict, options.tolerance)

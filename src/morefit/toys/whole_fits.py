@@ -74,7 +74,7 @@ def fit_events(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | None]:
                 if fits[k][0].repair(fits[k][1], results):
                     left.append(k)
                 else:
-                    answers[k] = read_rows(results)
+                    answers[k] = read_rows(results).judged(fits[k][1].fitted, fits[k][1].floating)
         if not left:
             return answers
     raise envelope_error()

@@ -1,0 +1,244 @@
+"""A survey of places: the value at places between the limits of a parameter that moves something along an observable.
+
+A peak, an edge or a frequency has a minimum wherever events happen to be. Where a rough way led far from the start along such
+a parameter, it is put at places between its limits, one evaluation each; the quadratic model of the others says how low each may
+lead, and the fit is started at the lowest ones. Which parameters these are is known from the formula
+(``Likelihood.edges``). In the language of drivers (``kernel/program.py``).
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from morefit.kernel.fit_layout import END, FREQUENCY, SURVEYED, Fit
+from morefit.minimise.components import ABSENT, GOLDEN, SCALE, is_width, little
+from morefit.minimise.loose import MANY
+from morefit.minimise.quadratic_model import UNKNOWN, find_free, measure, minimise_model, restrict
+from morefit.minimise.starts import AGAIN
+from morefit.minimise.trust_region import accept, begin, is_finite
+
+MAX_SURVEYS = 4.0
+COUPLED = 0.5  # squared correlation of two places at least, if all others are fixed
+ROAMS = 10.0  # starts from anywhere, where a survey showed several valleys,
+# if not so many have led back to the best end, or, without any that has not, the first ones
+ROAM_RETURNS, ONLY_RETURNS = 5.0, 3.0
+# steps with negative curvature: where there are some, a component of which there is little may be elsewhere; where there are many, a survey tells nothing
+SOME_SADDLES, MANY_SADDLES = 2.0, 4.0
+AWAY = 4.0  # errors: a place that is so far from its start was only a guess;
+PART = 0.03  # of the way between limits: an edge is also so far from it, since many events leave small errors
+LOBE = 4.0  # errors, from a place of a frequency to the next
+SURVEY_STARTS = 3.0  # from each survey
+RISE = 10.0  # of the value: where it is higher than the best end by more, nothing is to be expected
+OVERLAP = 0.5  # of the distance between places: the least width of what is looked for
+OWN = 0.75  # of the distance between places: so close to the best end they lead back to it
+
+
+def may_survey(fit: Fit) -> bool:
+    """Go on from a place of the last survey, begin the next one, or start anywhere; return whether there is a reason for any."""
+    lowest = lowest_place(fit)
+    if lowest < 0 and is_worth_it(fit) and begin_survey(fit):
+        return True
+    if lowest >= 0:
+        start_at_lowest(fit)
+    elif may_roam(fit):
+        roam(fit)
+    else:
+        return False
+    fit.starts = max(fit.starts, AGAIN)  # it is not the first one
+    begin(fit)
+    fit.tries = 0.0
+    return True
+
+
+def begin_survey(fit: Fit) -> bool:
+    """Go to the first place of the next parameter to be surveyed; return whether there is one."""
+    last = 2 * len(fit.x)
+    first = last
+    for k in range(int(fit.surveyed), last):
+        if first == last and is_uncertain(fit, k // 2) and (k % 2 == 0 or has_partner(fit, k // 2)):
+            first = k
+    if fit.surveys >= MAX_SURVEYS:
+        first = last
+    fit.surveyed = first + 1.0
+    fit.survey_starts = 0.0
+    if first == last:
+        return False
+    fit.surveys += 1.0
+    fit.survey = 1.0
+    go_to(fit, 0)
+    return True
+
+
+def is_worth_it(fit: Fit) -> bool:
+    """Return whether places are worth a survey: at a minimum of few parameters, or where a component is nearly gone."""
+    few = len(fit.x) <= MANY  # a number of the text: compilers warn of it among conditions
+    return few and fit.max_starts > 0.0 and (fit.best_rank >= 1.0 or (fit.best_rank > 0.0 and is_scarce(fit)))
+
+
+def may_roam(fit: Fit) -> bool:
+    """Return whether a start from anywhere may lead lower, as surveys showed several valleys."""
+    several = fit.valleys > 0.0 and fit.saddles >= SOME_SADDLES
+    hard = several or (fit.surveys > 0.0 and fit.wandered > 0.0 and fit.saddles >= MANY_SADDLES)
+    alone = fit.roam_returns >= ONLY_RETURNS and fit.roam_returns == fit.roams
+    return bool(hard and not alone and fit.roams < ROAMS and fit.roam_returns < ROAM_RETURNS)
+
+
+def roam(fit: Fit) -> None:
+    """Start anywhere between the limits, with amounts where they are at the best end.
+
+    Places follow from the fractional parts of the golden ratio times square numbers, which fill all dimensions evenly.
+    """
+    fit.roams += 1.0
+    for i in range(len(fit.x)):
+        number = fit.roams * len(fit.x) + i
+        turns = GOLDEN * number * number
+        width = fit.high[i] - fit.low[i]
+        loose = isfinite(width) and (fit.low[i] != 0.0 or fit.edge[i] != 0.0)
+        part = turns - int(turns)
+        fit.x[i] = fit.low[i] + part * width if loose else fit.best[i]
+
+
+def is_uncertain(fit: Fit, i: int) -> bool:
+    """Return whether a parameter is a place that was only guessed, or one of a component that may be elsewhere, or a frequency."""
+    if not (fit.edge[i] > 0.0 and isfinite(fit.high[i] - fit.low[i])):
+        return False
+    lost = fit.end_error[i] <= 0.0
+    way = abs(fit.end[i] - fit.start[i])
+    away = lost or way > AWAY * fit.end_error[i]
+    if fit.edge[i] == END:
+        far = away and way > PART * (fit.high[i] - fit.low[i])
+        return not lost and (far or fit.doubtful_end >= 1.0)
+    if 0.0 < fit.shapes < 1.0 and fit.shape[i] > 0.0:
+        return True
+    return fit.rough > 0.0 and (away or fit.edge[i] == FREQUENCY or is_scarce(fit))
+
+
+def is_scarce(fit: Fit) -> bool:
+    """Return whether there is little of a component whose shape has no parameters of its own, so that it was not looked for elsewhere."""
+    scarce = False
+    for i in range(len(fit.x)):
+        scarce = scarce or little(fit, i) <= ABSENT
+    return scarce and fit.shapes == 0.0 and fit.saddles >= SOME_SADDLES
+
+
+def slope_of(fit: Fit, i: int, j: int) -> float:
+    """Return how far another place follows one that moves so that their effect at the best end stays, 0 if they are not coupled."""
+    n = len(fit.x)
+    own = fit.best_hessian[j * n + j]
+    mixed = fit.best_hessian[i * n + j]
+    if i == j or fit.edge[j] == 0.0 or not mixed * mixed > COUPLED * own * abs(fit.best_hessian[i * n + i]):
+        return 0.0
+    return float(-mixed / own) if own > 0.0 else 0.0
+
+
+def has_partner(fit: Fit, i: int) -> bool:
+    """Return whether another place is coupled with one, such as the distance of a second peak, where there is little of a component."""
+    coupled = False
+    for j in range(len(fit.x)):
+        coupled = coupled or slope_of(fit, i, j) != 0.0
+    return coupled and is_scarce(fit)
+
+
+def spacing(fit: Fit, i: int) -> float:
+    """Return the distance between places of a parameter: all over its limits, or closer for a frequency."""
+    whole = (fit.high[i] - fit.low[i]) / SURVEYED
+    if fit.edge[i] == FREQUENCY and fit.end_error[i] > 0.0:
+        whole = min(whole, LOBE * fit.end_error[i])
+    return float(whole)
+
+
+def place_at(fit: Fit, i: int, k: int) -> float:
+    """Return a place of a parameter: evenly between its limits, or around the end of the first start as far as they go."""
+    step = spacing(fit, i)
+    half = 0.5 * SURVEYED * step
+    low = min(max(fit.end[i] - half, fit.low[i]), fit.high[i] - 2.0 * half)
+    return float(low + (k + 0.5) * step)
+
+
+def go_to(fit: Fit, k: int) -> None:
+    """Put the trial point at a place, with the others where the best end is.
+
+    Widths are not narrower than they started, nor so narrow that a peak between two places is seen from neither. A second
+    survey lets those follow that are coupled with it.
+    """
+    i = surveyed_one(fit)
+    move = place_at(fit, i, k) - fit.best[i]
+    for j in range(len(fit.x)):
+        x = fit.best[j]
+        if is_width(fit, j, SCALE):
+            x = max(x, max(fit.start[j], OVERLAP * spacing(fit, i)))
+        if int(fit.surveyed) % 2 == 0:
+            x = fit.best[j] + slope_of(fit, i, j) * move
+        if j == i:
+            x = fit.best[j] + move
+        fit.x[j] = min(max(x, fit.low[j]), fit.high[j])
+        fit.trial[j] = fit.x[j]
+
+
+def surveyed_one(fit: Fit) -> int:
+    """Return the parameter of the present survey."""
+    return (int(fit.surveyed) - 1) // 2
+
+
+def survey(fit: Fit) -> None:
+    """Note how low the fit may lead from the present place, and go to the next one; the survey ends after the last."""
+    k = int(fit.survey) - 1
+    fit.profile[k] = UNKNOWN
+    if is_finite(fit):
+        accept(fit)
+        fit.profile[k] = fit.value - promised_by_others(fit, surveyed_one(fit))
+    fit.survey = fit.survey + 1.0 if k + 1 < SURVEYED else 0.0
+    if fit.survey > 0.0:
+        go_to(fit, k + 1)
+    else:
+        keep_valleys(fit)
+
+
+def promised_by_others(fit: Fit, i: int) -> float:
+    """Return how far below the present value the quadratic model of the other parameters promises its minimum; 0 if it has none."""
+    measure(fit)
+    size = 0
+    for a in range(find_free(fit)):
+        if int(fit.free[a]) != i:
+            fit.free[size] = fit.free[a]
+            size += 1
+    for j in range(len(fit.x)):
+        fit.move[j] = 0.0
+    restrict(fit, size)
+    minimise_model(fit, size, UNKNOWN)
+    return float(fit.model_edm) if fit.bounded > 0.0 else 0.0
+
+
+def keep_valleys(fit: Fit) -> None:
+    """Forget places that are higher than a neighbour, much higher than the best end, or next to it."""
+    i = surveyed_one(fit)
+    before = UNKNOWN
+    for k in range(SURVEYED):
+        here = fit.profile[k]
+        after = fit.profile[k + 1] if k + 1 < SURVEYED else UNKNOWN
+        near = abs(place_at(fit, i, k) - fit.best[i]) < OWN * spacing(fit, i)
+        if here > before or here > after or near or here > fit.best_value + RISE:
+            fit.profile[k] = UNKNOWN
+        else:
+            fit.valleys = 1.0
+        before = here
+
+
+def lowest_place(fit: Fit) -> int:
+    """Return the lowest place that is left of the last survey, -1 if there is none, or enough have been tried."""
+    best = -1
+    if fit.surveys > 0.0 and fit.survey_starts < SURVEY_STARTS and fit.surveyed <= 2 * len(fit.x):
+        least = UNKNOWN
+        for k in range(SURVEYED):
+            if fit.profile[k] < least:
+                best = k
+                least = fit.profile[k]
+    return best
+
+
+def start_at_lowest(fit: Fit) -> None:
+    """Start at the lowest place that is left."""
+    k = lowest_place(fit)
+    go_to(fit, k)
+    fit.profile[k] = UNKNOWN
+    fit.survey_starts += 1.0
