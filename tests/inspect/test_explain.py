@@ -51,7 +51,9 @@ def test_explanations_are_pickled_and_copied_without_machine_code():
 def test_a_likelihood_is_explained_with_its_constraints_part_by_part():
     mu = mf.Parameter("mu", 0.0, -1.0, 1.0)
     first, second = (
-        mf.Likelihood(mf.Gaussian(X, mu, width), {"x": [0.1, 0.2]}, constraints=[mf.constraint(mu, 0.1, 0.2)])
+        mf.Likelihood(
+            mf.Gaussian(X, mu, width), {"x": [0.1, 0.2]}, constraints=[mf.constraint(mu, 0.1 * width, 0.2)]
+        )
         for width in (1.0, 2.0)
     )
     alone = mf.explain(first)

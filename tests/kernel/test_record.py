@@ -10,7 +10,6 @@ from morefit import pipeline
 from morefit.expr import Op, apply, column, const, make, scalar
 from morefit.kernel.record import GraphWriter, Parts, Record, Unrecorded, fingerprint, read_graph
 from morefit.kernel.symbols import uniform
-from morefit.likelihood.sums import compile_plain
 from morefit.pipeline import PASSES, Draft, compile_sampler, compile_sums, compile_values
 from morefit.targets import cache
 from strategies import COLUMNS, SCALARS
@@ -20,7 +19,7 @@ a, b, c, m, n = *SCALARS, *COLUMNS
 
 
 def forget():
-    for compiled in (compile_sums, compile_values, compile_sampler, compile_plain):
+    for compiled in (compile_sums, compile_values, compile_sampler):
         compiled.cache_clear()
 
 

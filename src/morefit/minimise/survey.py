@@ -29,6 +29,8 @@ PART = 0.03  # of the way between limits: an edge is also so far from it, since 
 LOBE = 4.0  # errors, from a place of a frequency to the next
 SURVEY_STARTS = 3.0  # from each survey
 RISE = 10.0  # of the value: where it is higher than the best end by more, nothing is to be expected
+PROBES, STRIDE = 4, 7  # places that are evaluated first, and how far apart they are
+FAR_RISE = 30.0  # of the value, where the component has left what it describes
 OVERLAP = 0.5  # of the distance between places: the least width of what is looked for
 OWN = 0.75  # of the distance between places: so close to the best end they lead back to it
 
@@ -65,7 +67,7 @@ def begin_survey(fit: Fit) -> bool:
         return False
     fit.surveys += 1.0
     fit.survey = 1.0
-    go_to(fit, 0)
+    go_to(fit, turn_of(0))
     return True
 
 
@@ -110,7 +112,8 @@ def is_uncertain(fit: Fit, i: int) -> bool:
         return not lost and (far or fit.doubtful_end >= 1.0)
     if 0.0 < fit.shapes < 1.0 and fit.shape[i] > 0.0:
         return True
-    return fit.rough > 0.0 and (away or fit.edge[i] == FREQUENCY or is_scarce(fit))
+    guessed = (fit.wandered > 0.0 and away) or fit.edge[i] == FREQUENCY or is_scarce(fit)
+    return fit.rough > 0.0 and guessed
 
 
 def is_scarce(fit: Fit) -> bool:
@@ -181,17 +184,42 @@ def surveyed_one(fit: Fit) -> int:
 
 
 def survey(fit: Fit) -> None:
-    """Note how low the fit may lead from the present place, and go to the next one; the survey ends after the last."""
+    """Note how low the fit may lead from the present place, and go to the next one; the survey ends after the last.
+
+    It ends after a few places that are far higher than the best end: what is there is no chance, and nothing else will be as low.
+    """
     k = int(fit.survey) - 1
-    fit.profile[k] = UNKNOWN
+    place = turn_of(k)
+    fit.profile[place] = UNKNOWN
     if is_finite(fit):
         accept(fit)
-        fit.profile[k] = fit.value - promised_by_others(fit, surveyed_one(fit))
+        fit.profile[place] = fit.value - promised_by_others(fit, surveyed_one(fit))
     fit.survey = fit.survey + 1.0 if k + 1 < SURVEYED else 0.0
-    if fit.survey > 0.0:
-        go_to(fit, k + 1)
+    if k + 1 == PROBES and stands_out(fit):
+        for other in range(SURVEYED):
+            fit.profile[other] = UNKNOWN
+        fit.survey = 0.0
+        fit.roams = ROAMS
+    elif fit.survey > 0.0:
+        go_to(fit, turn_of(k + 1))
     else:
         keep_valleys(fit)
+
+
+def turn_of(k: int) -> int:
+    """Return which place is the k-th: the first ones are far apart."""
+    return (STRIDE * k) % SURVEYED
+
+
+def stands_out(fit: Fit) -> bool:
+    """Return whether all of the first places but those next to the best end are far higher than that."""
+    i = surveyed_one(fit)
+    alone = True
+    for k in range(PROBES):
+        place = turn_of(k)
+        near = abs(place_at(fit, i, place) - fit.best[i]) < OWN * spacing(fit, i)
+        alone = alone and (near or fit.profile[place] > fit.best_value + FAR_RISE)
+    return alone
 
 
 def promised_by_others(fit: Fit, i: int) -> float:
@@ -206,7 +234,14 @@ def promised_by_others(fit: Fit, i: int) -> float:
         fit.move[j] = 0.0
     restrict(fit, size)
     minimise_model(fit, size, UNKNOWN)
-    return float(fit.model_edm) if fit.bounded > 0.0 else 0.0
+    part = 1.0  # of the way, up to the first limit
+    for a in range(size):
+        j = int(fit.free[a])
+        step = fit.part[a] * fit.unit[j]
+        room = fit.high[j] - fit.x[j] if step > 0.0 else fit.low[j] - fit.x[j]
+        if abs(step) > abs(room):
+            part = min(part, room / step)
+    return float(fit.model_edm * part * (2.0 - part)) if fit.bounded > 0.0 else 0.0
 
 
 def keep_valleys(fit: Fit) -> None:
