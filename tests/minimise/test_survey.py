@@ -127,3 +127,17 @@ def test_a_peak_that_starts_at_the_end_of_the_range_is_found():
     truth = {"mu": 7.2, "s": 0.3, "Ns": 100.0, "Nb": 300.0, "c": -0.15}
     result = mf.fit(model, mf.generate(model, truth=truth, seed=2))
     assert result.valid and abs(result.values["mu"] - 7.2) < 0.2
+
+
+@pytest.mark.parametrize("events", [1_000, 30_000])
+def test_a_clear_peak_is_not_looked_for_elsewhere(events):
+    def model(mean, width, share):
+        x = mf.Observable("x", 0.0, 10.0)
+        peak = mf.Gaussian(x, mf.Parameter("mu", mean, 0.0, 10.0), mf.Parameter("sigma", width, 0.05, 2.0))
+        slope = mf.Exponential(x, mf.Parameter("c", -0.2, -3.0, 3.0))
+        return mf.Sum([peak, slope], fractions=[mf.Parameter("f", share, 0.0, 1.0)])
+
+    data = mf.generate(model(3.0, 0.3, 0.3), events, seed=4)
+    near, far = (mf.fit(m, data) for m in (model(3.0, 0.3, 0.3), model(3.4, 0.5, 0.2)))
+    assert far.nll == pytest.approx(near.nll, abs=1e-3)
+    assert far.calls["hessian"] < 40

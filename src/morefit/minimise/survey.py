@@ -30,7 +30,7 @@ LOBE = 4.0  # errors, from a place of a frequency to the next
 SURVEY_STARTS = 3.0  # from each survey
 RISE = 10.0  # of the value: where it is higher than the best end by more, nothing is to be expected
 PROBES, STRIDE = 4, 7  # places that are evaluated first, and how far apart they are
-FAR_RISE = 30.0  # of the value, where the component has left what it describes
+FAR_RISE = 80.0  # of the value, where the component has left what it describes
 OVERLAP = 0.5  # of the distance between places: the least width of what is looked for
 OWN = 0.75  # of the distance between places: so close to the best end they lead back to it
 
@@ -112,8 +112,7 @@ def is_uncertain(fit: Fit, i: int) -> bool:
         return not lost and (far or fit.doubtful_end >= 1.0)
     if 0.0 < fit.shapes < 1.0 and fit.shape[i] > 0.0:
         return True
-    guessed = (fit.wandered > 0.0 and away) or fit.edge[i] == FREQUENCY or is_scarce(fit)
-    return fit.rough > 0.0 and guessed
+    return fit.rough > 0.0 and (away or fit.edge[i] == FREQUENCY or is_scarce(fit))
 
 
 def is_scarce(fit: Fit) -> bool:
