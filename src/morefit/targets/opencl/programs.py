@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from morefit.errors import CompileError
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import key_of, load, store
-from morefit.targets.opencl.nvidia import find_linker
 
 if TYPE_CHECKING:
     from morefit.targets.opencl.device import Device
@@ -34,7 +33,6 @@ class Programs:
         self.spare: dict[tuple[str, str], list[Any]] = {}  # functions of texts that are not in use
         self.lock = threading.Lock()
         self.turns: dict[str, threading.Lock] = {}  # of threads that want the same text
-        self.linker = find_linker(self.device)
         own = self.device
         self.identity = (own.name, own.driver_version, own.platform.version, own.version)
 
@@ -91,14 +89,10 @@ class Programs:
 
     def from_source(self, key: str, source: str) -> Any:
         """Build a text, and store its binary for other processes."""
-        linked = self.linker.compile(self.cl, self.context, source) if self.linker else None
-        program = self.from_binary(linked)
-        if program is None:
-            try:
-                program = self.finished(self.cl.Program(self.context, source))
-            except self.cl.Error as error:
-                raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
-            self.linker = None  # is of no use with this driver
+        try:
+            program = self.finished(self.cl.Program(self.context, source))
+        except self.cl.Error as error:
+            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
         if self.info.platform_name not in KEEPS_ITS_OWN:
             with contextlib.suppress(self.cl.Error):  # a driver may have no binaries to give
                 store(key, program.get_info(self.cl.program_info.BINARIES)[0])
