@@ -33,7 +33,7 @@ def two_pits(x):
 def test_a_place_that_was_only_guessed_is_surveyed():
     # it used to end where it was led first, 25 higher
     ends = [
-        minimise(two_pits, [2.5], [(0.0, 10.0)], starts=STARTS, edges=(edge,))[0].x[0]
+        minimise(two_pits, [3.0], [(0.0, 10.0)], starts=STARTS, edges=(edge,))[0].x[0]
         for edge in (0.0, PLACE)
     ]
     np.testing.assert_allclose(ends, [2.0, 8.0], atol=1e-3)
@@ -52,7 +52,7 @@ def test_a_place_that_was_only_guessed_is_surveyed():
 )
 def test_only_places_far_from_their_start_and_frequencies_are_surveyed(edge, rough, end, uncertain):
     fit = new_fit([5.0], [(0.0, 10.0)], edges=(edge,))
-    fit.rough, fit.end[0], fit.end_error[0], fit.shapes = rough, end, 0.1, 1.0
+    fit.rough, fit.end[0], fit.end_error[0], fit.shapes = rough, end, 0.05, 1.0
     assert is_uncertain(fit, 0) == uncertain
 
 

@@ -24,7 +24,7 @@ ROAMS = 10.0  # starts from anywhere, where a survey showed several valleys,
 ROAM_RETURNS, ONLY_RETURNS = 5.0, 3.0
 # steps with negative curvature: where there are some, a component of which there is little may be elsewhere; where there are many, a survey tells nothing
 SOME_SADDLES, MANY_SADDLES = 2.0, 4.0
-AWAY = 6.0  # errors: a place that is so far from its start was only a guess;
+AWAY = 12.0  # errors: a place that is so far from its start was only a guess;
 PART = 0.03  # of the way between limits: an edge is also so far from it, since many events leave small errors
 LOBE = 4.0  # errors, from a place of a frequency to the next
 SURVEY_STARTS = 3.0  # from each survey
