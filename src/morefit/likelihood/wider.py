@@ -40,7 +40,7 @@ def for_limits(likelihood: Term, limits: Limits) -> Term:
 def for_points(likelihood: Term, points: Array) -> Term:
     """Return a likelihood with formulas that hold at rows of all parameters: itself if these lie within limits."""
     low, high = limits_of(likelihood.all_parameters)
-    if np.all((points >= low) & (points <= high)):
+    if ((points >= low) & (points <= high)).all():
         return likelihood
     ends = zip(points.min(axis=0).tolist(), points.max(axis=0).tolist(), strict=True)
     each = zip(likelihood.all_parameters, ends, strict=True)
@@ -72,12 +72,15 @@ def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
 
     That is one for all rows, unless nodes are too few for some, as a few events show.
     """
-    likelihood, names = for_points(likelihood, points), [p.name for p in likelihood.all_parameters]
-    coarse = np.zeros(len(points), np.bool_)
-    for part in likelihood.parts:
-        if part.events and part.has_node_sums and part.source is not None:
-            values = dict(zip(names, points.T, strict=True))
-            coarse |= coarse_rows(part.source, values, part.events_to_check())
+    likelihood = for_points(likelihood, points)
+    sources = [(part.source, part) for part in likelihood.parts if part.has_node_sums and part.events]
+    if not sources:
+        yield likelihood, points
+        return
+    names, coarse = [p.name for p in likelihood.all_parameters], np.zeros(len(points), np.bool_)
+    for source, part in sources:
+        assert source is not None
+        coarse |= coarse_rows(source, dict(zip(names, points.T, strict=True)), part.events_to_check())
     if not coarse.any():
         yield likelihood, points
         return
