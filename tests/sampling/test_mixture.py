@@ -7,6 +7,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import Op, column, const, evaluate, lookup, toposort, where
+from morefit.expr.build import with_name
 from morefit.expr.symbol import Symbol
 from morefit.sampling.envelope import Numbers, table
 from morefit.sampling.mixture import Choice, first_below, pick
@@ -32,6 +33,7 @@ FORMULAS = {
     "powers": [(V + 2) ** 3 * Op.NDTRI(V), (V + 3) ** 3.5 * Op.NDTRI(V / 2), (V + 4) ** 3 * Op.NDTRI(V / 3)],
     "tables": [lookup(table(f"t{k}", np.arange(4.0) * k), np.floor(4 * V)) * Op.NDTRI(V / (k + 2)) for k in range(3)],
     "choices within": [where(V < 0.3 + 0.1 * k, gaussian(k + 0.3, 2.2), np.exp(V * (k + 3))) for k in range(4)],
+    "a name": [with_name(Symbol("peak"), gaussian(1.5, 2.5)), gaussian(4.0, 3.0), gaussian(5.0, 0.3)],
     "the same twice": [gaussian(1.5, 2.5), gaussian(1.5, 2.5), gaussian(3.0, 2.5)],
 }  # fmt: skip
 

@@ -60,7 +60,8 @@ class Choice:
         options = list(exprs)
         for group in groups.values():
             if len(group) > 1:
-                own = self.inside(tuple(places[k] for k in group), [exprs[k] for k in group], depth)
+                op = several or exprs[group[0]].op
+                own = self.inside(op, tuple(places[k] for k in group), [exprs[k] for k in group], depth)
                 for k in group:
                     options[k] = own
         return first_below(
@@ -80,16 +81,13 @@ class Choice:
         power = expr.args[1] if expr.op is Op.POW and expr.args[1].op is Op.CONST else None
         return (expr.op, expr.value, tables, power)
 
-    def inside(self, places: tuple[int, ...], exprs: Sequence[Expr], depth: int) -> Expr:
+    def inside(self, op: Operation, places: tuple[int, ...], exprs: Sequence[Expr], depth: int) -> Expr:
         """Apply the operation that some formulas share to what is chosen among their arguments."""
-        op = next((op for op in NEUTRAL if any(expr.op is op for expr in exprs)), exprs[0].op)
         rows = [expr.args if expr.op is op else (expr,) for expr in exprs]
-        if op in SYMMETRIC:
+        if op in NEUTRAL:
             most = max(map(len, rows))
-            others = [[NEUTRAL[op]] * (most - len(row)) if op in NEUTRAL else [] for row in rows]
-            rows = [
-                tuple(sorted((*row, *more), key=self.forms.__getitem__))
-                for row, more in zip(rows, others, strict=True)
-            ]
-        chosen = (self.between(places, column, depth + 1) for column in zip(*rows, strict=True))
-        return make(op, tuple(chosen), exprs[0].value)
+            rows = [(*row, *[NEUTRAL[op]] * (most - len(row))) for row in rows]
+        if op in SYMMETRIC:
+            rows = [tuple(sorted(row, key=self.forms.__getitem__)) for row in rows]
+        chosen = tuple(self.between(places, column, depth + 1) for column in zip(*rows, strict=True))
+        return make(op, chosen) if op in NEUTRAL else make(op, chosen, exprs[0].value)

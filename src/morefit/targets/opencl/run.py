@@ -216,14 +216,9 @@ class OpenCLProgram:
 
     def bind(self, columns: Sequence[Buffer], events: Events, steps: Sequence[int] = ()) -> OpenCLLaunch:
         assert all(isinstance(c, DeviceColumn | HostColumn) for c in columns)
-        return self.launch(tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
-
-    def launch(
-        self, columns: tuple[DeviceColumn | HostColumn, ...], events: Events, steps: tuple[int, ...]
-    ) -> OpenCLLaunch:
-        return OpenCLLaunch(self, columns, events, steps)
+        return OpenCLLaunch(self, tuple(columns), events, tuple(steps) or (0,) * len(columns))  # type: ignore[arg-type]
 
     def sample(self, parameters: Array, events: Events, seed: int, first_toy: int) -> Drawn:
         """Draw the events of each set, one toy each, from random numbers that the seed and its number determine."""
-        launch = self.launch((), events, ())
+        launch = OpenCLLaunch(self, (), events, ())
         return SampleSpace(launch, len(parameters), self.lifted.numbers, seed, first_toy).draw(parameters)
