@@ -118,10 +118,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (int k = item; k < 2; k += GROUP) row[k] = 0.0;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
         const double events = sizes[set * sizes_step];
         row[0] = (high[0] + (low[0] + (high[1] + low[1]))) + events * scalars[set * 3 + 2];
-        row[1] = 0.0;
     }
 }
 
@@ -183,9 +184,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     for (int k = item; k < 2; k += GROUP) high[k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);
     __global double *row = out + (long)set * 2;
+    for (int k = item; k < 2; k += GROUP) row[k] = 0.0;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (item == 0) {
         const double events = count;
         row[0] = (high[0] + (high[1])) + events * scalars[2];
-        row[1] = 0.0;
     }
 }

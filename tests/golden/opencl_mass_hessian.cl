@@ -37,6 +37,8 @@ double logarithm(const double high, const double low, const double exponent)
     return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
+__constant int output_of_word[] = {-1, -1, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);
@@ -559,23 +561,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void combine(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (int k = item; k < 17; k += GROUP)
+        if (output_of_word[k] >= 0) row[output_of_word[k]] = (high[k] + low[k]);
     if (item == 0) {
         const double events = sizes[set * sizes_step];
         row[0] = logarithm(high[0], low[0], high[1] - events * 1022.0);
-        row[1] = (high[3] + low[3]);
-        row[2] = (high[4] + low[4]);
-        row[3] = (high[5] + low[5]);
-        row[4] = (high[6] + low[6]);
-        row[5] = (high[7] + low[7]);
-        row[6] = (high[8] + low[8]);
-        row[7] = (high[9] + low[9]);
-        row[8] = (high[10] + low[10]);
-        row[9] = (high[11] + low[11]);
-        row[10] = (high[12] + low[12]);
-        row[11] = (high[13] + low[13]);
-        row[12] = (high[14] + low[14]);
-        row[13] = (high[15] + low[15]);
-        row[14] = (high[16] + low[16]);
         row[15] = high[2];
     }
 }
@@ -1075,23 +1065,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     for (int k = item; k < 1; k += GROUP) high[16 + k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);
     __global double *row = out + (long)set * 16;
+    for (int k = item; k < 17; k += GROUP)
+        if (output_of_word[k] >= 0) row[output_of_word[k]] = high[k];
     if (item == 0) {
         const double events = count;
         row[0] = logarithm(high[0], 0.0, high[1] - events * 1022.0);
-        row[1] = high[3];
-        row[2] = high[4];
-        row[3] = high[5];
-        row[4] = high[6];
-        row[5] = high[7];
-        row[6] = high[8];
-        row[7] = high[9];
-        row[8] = high[10];
-        row[9] = high[11];
-        row[10] = high[12];
-        row[11] = high[13];
-        row[12] = high[14];
-        row[13] = high[15];
-        row[14] = high[16];
         row[15] = high[2];
     }
 }

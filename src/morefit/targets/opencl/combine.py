@@ -26,14 +26,13 @@ class Combine:
         ]
         words = words_of(kernel)
         scalar = f"scalars[set * {len(kernel.per_call.results)} + {{}}]"
+        outputs = outputs_of(kernel, scalar, "sizes[set * sizes_step]")
         body = [
             f"const int set = {d.group}, item = {d.item};",
             f"{m}double *high = totals + (long)set * {2 * words}, *low = high + {words};",
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
             *self.add_blocks(words, "partials", "first_task[set]", "first_task[set + 1]"),
-            "if (item == 0) {",
-            *indented(outputs_of(kernel, scalar, "sizes[set * sizes_step]").lines("row[{}]")),
-            "}",
+            *outputs.store(d.wait_memory),
             *self.add_pairs(),
         ]
         joined = ",\n".join(indented(arguments))

@@ -116,6 +116,9 @@ class CountsText:
         n, m = self.number, "{m}"
         return [f"{m}double *outputs{n}", f"const int output_size{n}", f"{m}const int *goals{n}"]
 
+    def place_tables(self) -> list[str]:
+        return []
+
     def add_lines(self) -> list[str]:
         """Add the outputs to the sums of the fit; log likelihoods come in, the last output counts what is bad."""
         n, shape = self.number, self.shape

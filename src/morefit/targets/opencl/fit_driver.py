@@ -79,12 +79,6 @@ class PartText:
         """The phases of sums at the trial point."""
         return self.sums.phases
 
-    def add_arguments(self) -> list[str]:
-        return self.sums.add_arguments()
-
-    def add_lines(self) -> list[str]:
-        return self.sums.add_lines()
-
     @property
     def texts(self) -> list[SumText]:
         """Sums of each step, and those at the end."""
@@ -172,6 +166,8 @@ class Added(Protocol):
     def add_arguments(self) -> list[str]: ...
 
     def add_lines(self) -> list[str]: ...
+
+    def place_tables(self) -> list[str]: ...
 
 
 class FitSource:
@@ -272,7 +268,6 @@ class FitSource:
             *(line for p in self.event_parts if p.sampling for line in p.sampling.drawing.number_type()),
             *TASK.splitlines(),
             "",
-            *(line for part in self.event_parts for text in part.texts for line in text.place_table()),
             *helpers(kernels),
             *self.generators(),
             *self.sum_functions(),
@@ -292,9 +287,8 @@ class FitSource:
     def sum_functions(self) -> list[str]:
         """Return the functions that sums need, each once."""
         kernels = [kernel for p in self.event_parts for kernel in p.sum_kernels]
-        most = max((sum_functions(kernel, self.d) for kernel in kernels), key=len, default=[])
         counts = len(self.event_parts) < len(self.parts)
-        return [*most, *(counts_functions(self.d) if counts else [])]
+        return [*sum_functions(kernels, self.d), *(counts_functions(self.d) if counts else [])]
 
     def check_functions(self) -> list[str]:
         """Return the functions that say whether integrals are accurate."""
@@ -337,7 +331,8 @@ class FitSource:
     def collect(self) -> Phase:
         """Take what was summed at the trial point."""
         record = self.shape.layout.record
-        return self.collecting("collect", self.parts, record.first("new_value"), record.first("bad") + 1)
+        parts = [part.sums if isinstance(part, PartText) else part for part in self.parts]
+        return self.collecting("collect", parts, record.first("new_value"), record.first("bad") + 1)
 
     @cached_property
     def collect_scores(self) -> Phase:
@@ -352,6 +347,7 @@ class FitSource:
         return Phase(
             name=name,
             runs=shape.runs,
+            tables=[table for one in texts for table in one.place_tables()],
             arguments=[
                 RECORDS, "{m}const int *sizes", *(argument for one in texts for argument in one.add_arguments()),
             ],

@@ -100,6 +100,7 @@ class Phase:
     runs: Runs
     arguments: Sequence[str]
     lines: Sequence[str]
+    tables: Sequence[str] = ()  # of the text, which it reads
     part: int = 0  # of the likelihood, where it runs over its blocks
     begins: bool = False  # all toys go through it, not only those that are still fitted
     many_blocks: bool = False  # only where a toy may have several blocks of the part
@@ -147,7 +148,7 @@ class Phase:
         kernel = d.free_kernel if self.runs in (Runs.ALL, Runs.ITEMS, Runs.TILES) else d.kernel
         arguments = ",\n".join(indented([a.format(m=d.memory) for a in self.all_arguments]))
         body = indented([*head, *stop, *self.lines])
-        return [f"{kernel} {self.name}(", f"{arguments})", "{", *body, "}", ""]
+        return [*self.tables, f"{kernel} {self.name}(", f"{arguments})", "{", *body, "}", ""]
 
 
 def name_of(declaration: str) -> str:

@@ -11,7 +11,6 @@ from morefit.targets.opencl.dialect import Dialect, indented, number_text
 from morefit.targets.opencl.fit_shape import (
     RECORDS,
     ROWS,
-    TILE,
     FitShape,
     PartShape,
     Phase,
@@ -22,7 +21,15 @@ from morefit.targets.opencl.fit_shape import (
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.program import PREFIX
 from morefit.targets.opencl.source import KernelSource
-from morefit.targets.opencl.sums import outputs_of, pairs_of, read_scalars, scalar_lines, words_of
+from morefit.targets.opencl.sums import (
+    Outputs,
+    int_table,
+    outputs_of,
+    pairs_of,
+    read_scalars,
+    scalar_lines,
+    words_of,
+)
 
 
 class SumText:
@@ -218,26 +225,30 @@ class SumText:
 
     def add_lines(self) -> list[str]:
         """Add the outputs to the sums of the fit; log likelihoods come in, their negative is minimised."""
-        kernel, n, d = self.kernel, self.label, self.d
-        words, scalar = max(words_of(kernel), 1), f"scalars{n}[index * {len(kernel.per_call.results)} + {{}}]"
-        outputs = outputs_of(kernel, scalar, "count")
-        places, bad = self.output_places(), kernel.outputs
+        n, words, outputs = self.label, max(words_of(self.kernel), 1), self.outputs
+        places, bad = self.output_places(), self.kernel.outputs
         lines = [
             *outputs.before,
             *(
-                f"{self.shape.number(places[k])} {'+' if k == bad else self.sign}= {' + '.join(terms)};"
-                for k, terms in outputs.terms.items()
-                if terms and k < len(places)
+                f"{self.shape.number(places[k])} {'+' if k == bad else self.sign}= {text};"
+                for k, text in outputs.own_lines.items()
+                if k < len(places)
             ),
             *([] if self.ends else self.check_lines()),
         ]
         head = [
             f"const int count = sizes[index * {len(self.shape.parts)} + {self.number}];",
-            f"{d.memory}const double *high = totals{n} + (long)index * {2 * words}, *low = high + {words};",
+            f"{self.d.memory}const double *high = totals{n} + (long)index * {2 * words}, *low = high + {words};",
         ]
         if self.shape.wide:
-            lines = ["if (item == 0) {", *indented(lines), "}", d.wait_memory]
-        return ["{", *indented([*head, *lines, *self.pair_lines()]), "}"]
+            lines = ["if (item == 0) {", *indented(lines), "}"]
+        return ["{", *indented([*head, *lines, *self.word_lines()]), "}"]
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """How the words of a toy become outputs."""
+        scalar = f"scalars{self.label}[index * {len(self.kernel.per_call.results)} + {{}}]"
+        return outputs_of(self.kernel, scalar, "count")
 
     def output_places(self) -> list[int]:
         """Return where each output is added in the record of the fit."""
@@ -257,24 +268,21 @@ class SumText:
     def sign(self) -> str:
         return "+" if self.ends else "-"
 
-    def place_table(self) -> list[str]:
-        """Return where the sums of pairs are added, as a table of the text."""
-        if self.pairs is None:
-            return []
-        first = self.pairs.pairs.output
-        places = ", ".join(str(p) for p in self.output_places()[first : first + pairs_of(self.kernel)])
-        return [f"__constant int pair_places{self.label}[] = {{{places}}};"]
+    def place_tables(self) -> list[str]:
+        """Return where each word is added in the record of the fit, as a table of the text; -1: it is something else."""
+        places = [place * self.shape.pitch for place in self.output_places()]
+        words, pairs = self.outputs.words, self.pairs.pairs.output if self.pairs else 0
+        words += [-1] * (words_of(self.kernel) - pairs_of(self.kernel) - len(words))
+        words += range(pairs, pairs + pairs_of(self.kernel))
+        return [int_table(f"word_places{self.label}", [places[k] if k >= 0 else -1 for k in words])]
 
-    def pair_lines(self) -> list[str]:
-        """Add the sums of pairs, with the sign the kernel asks for."""
+    def word_lines(self) -> list[str]:
+        """Add the outputs that are one word each, and sums of pairs with the sign the kernel asks for."""
+        place, word, count = f"word_places{self.label}[k]", self.outputs.word("k"), len(self.outputs.words)
+        line = f"if ({place} >= 0) fit[{place}] {self.sign}= {word};"
+        lines = [self.shape.each(0, count, line), *self.shape.wait(self.d)]
         if self.pairs is None:
-            return []
-        count = pairs_of(self.kernel)
-        first = words_of(self.kernel) - count
-        value = f"{number_text(self.pairs.pairs.sign)} * (high[{first} + k] + low[{first} + k])"
-        first_pair, step, wait = ("item", TILE, [self.d.wait_memory]) if self.shape.wide else ("0", 1, [])
-        return [
-            f"for (int k = {first_pair}; k < {count}; k += {step})",
-            f"    fit[pair_places{self.label}[k] * {self.shape.pitch}] {self.sign}= {value};",
-            *wait,
-        ]
+            return lines
+        last, sign = words_of(self.kernel), number_text(self.pairs.pairs.sign)
+        line = f"fit[{place}] {self.sign}= {sign} * {word};"
+        return [*lines, self.shape.each(last - pairs_of(self.kernel), last, line), *self.shape.wait(self.d)]

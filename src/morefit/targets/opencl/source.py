@@ -8,7 +8,7 @@ arguments, so that one text serves many true values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,7 +23,9 @@ from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (
     FINISHED,
     SHARED_SCALARS,
+    WORD_TABLE,
     GroupSum,
+    int_table,
     outputs_of,
     plain_loop,
     read_scalars,
@@ -97,7 +99,14 @@ class KernelSource:
         if not self.dialect.cut_texts:
             names = tuple(name for some, _ in functions for name in some)
             functions = [(names, [line for _, lines in functions for line in lines])]
-        return {"\n".join([*self.begin(), *lines]): names for names, lines in functions}
+        return {
+            "\n".join([*self.begin(), *self.output_table(names), *lines]): names for names, lines in functions
+        }
+
+    def output_table(self, functions: Collection[str]) -> list[str]:
+        """Return the table of outputs, if some of the functions read it."""
+        words = outputs_of(self.kernel, "", "").words if {"combine", "evaluate"} & {*functions} else []
+        return [int_table(WORD_TABLE, words), ""] if words else []
 
     def begin(self) -> list[str]:
         """Return what comes before the functions."""
@@ -113,7 +122,7 @@ class KernelSource:
             "",
             *self.drawing.number_type(),
             *helpers([kernel]),
-            *(sum_functions(kernel, d) if isinstance(kernel.frame, Sum) else []),
+            *(sum_functions([kernel], d) if isinstance(kernel.frame, Sum) else []),
         ]
 
     def prepare(self) -> list[str]:
@@ -261,9 +270,7 @@ class KernelSource:
             ),
             *group.sum_up(names, self.load_columns("begin")),
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
-            "if (item == 0) {",
-            *indented(outputs_of(kernel, "scalars[{}]", "count", low=False).lines("row[{}]")),
-            "}",
+            *outputs_of(kernel, "scalars[{}]", "count", low=False).store(d.wait_memory),
         ]
         kind = (
             [f"typedef struct {{ double numbers[{count}]; }} one_set;  // of parameters", ""] if count else []

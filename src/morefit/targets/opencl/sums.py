@@ -33,9 +33,11 @@ from morefit.targets.opencl.dialect import (
 )
 from morefit.targets.opencl.functions import outlined
 
+WORD_TABLE = "output_of_word"  # a table of a text
 SHARED_SCALARS = "shared_scalars"  # the scalars of a loop, where they are in shared memory
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
+MANY_RESULTS = 64  # of an event: from there on compilers take long to copy the sum over items to each place that needs it
 FLUSH = 256  # events after which an item without such a bound takes the logarithm of its products
 
 
@@ -121,7 +123,7 @@ def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list
 
 TREE = """\
 // add scratch[word][item] over the items of a group, always in the same order, into scratch[word][0]
-void add_items({shared}double *scratch, const int words, const int item)
+{inline}void add_items({shared}double *scratch, const int words, const int item)
 {{
     {wait}
     for (int half_way = GROUP / 2, bits = 30 - clz(GROUP); half_way > 0; half_way /= 2, bits--) {{
@@ -154,12 +156,21 @@ double logarithm(const double high, const double low, const double exponent)
 """
 
 
-def sum_functions(kernel: Kernel, d: Dialect) -> list[str]:
-    """Return the functions that the sums of a kernel need."""
-    texts = [TREE.format(shared=d.shared, wait=d.wait), TWO_SUM]
-    if any(r.reduce is Reduce.LOG for r in kernel.sums.results):
+def sum_functions(kernels: Sequence[Kernel], d: Dialect) -> list[str]:
+    """Return the functions that the sums of kernels need."""
+    if not kernels:
+        return []
+    often = max(len(kernel.sums.results) for kernel in kernels) > MANY_RESULTS
+    inline = "__attribute__((noinline)) " if often else ""
+    texts = [TREE.format(inline=inline, shared=d.shared, wait=d.wait), TWO_SUM]
+    if any(r.reduce is Reduce.LOG for kernel in kernels for r in kernel.sums.results):
         texts.append(LOGARITHM)
     return [line for text in texts for line in (*text.splitlines(), "")]
+
+
+def int_table(name: str, numbers: Sequence[int]) -> str:
+    """Write a table of a text."""
+    return f"__constant int {name}[] = {{{', '.join(map(str, numbers))}}};"
 
 
 @dataclass(frozen=True)
@@ -168,22 +179,45 @@ class Outputs:
 
     before: list[str]
     terms: dict[int, list[str]]
+    plain: dict[int, int]  # the words of outputs that are nothing but one
+    low: bool  # whether words have a part ``low``
 
-    def lines(self, row: str) -> list[str]:
-        return self.before + [
-            f"{row.format(k)} = {' + '.join(parts) or '0.0'};" for k, parts in self.terms.items()
+    def word(self, w: int | str) -> str:
+        return f"(high[{w}] + low[{w}])" if self.low else f"high[{w}]"
+
+    @property
+    def own_lines(self) -> dict[int, str]:
+        """The expressions of outputs that are more than one word."""
+        return {k: " + ".join(terms) for k, terms in self.terms.items() if terms and k not in self.plain}
+
+    def store(self, wait: str) -> list[str]:
+        """Let the items of a group store all outputs of a set in ``row``; a line for each would take compilers long."""
+        zeros = [f"for (int k = item; k < {len(self.terms)}; k += GROUP) row[k] = 0.0;", wait]
+        loop = [
+            f"for (int k = item; k < {len(self.words)}; k += GROUP)",
+            f"    if ({WORD_TABLE}[k] >= 0) row[{WORD_TABLE}[k]] = {self.word('k')};",
         ]
+        own = indented([*self.before, *(f"row[{k}] = {text};" for k, text in self.own_lines.items())])
+        return [
+            *([] if all(self.terms.values()) else zeros),
+            *(loop if self.plain else []),
+            *(["if (item == 0) {", *own, "}"] if self.own_lines else []),
+        ]
+
+    @property
+    def words(self) -> list[int]:
+        """The outputs that are one word each, by words; -1 for a word that is something else."""
+        outputs = {word: output for output, word in self.plain.items()}
+        return [outputs.get(word, -1) for word in range(max(outputs, default=-1) + 1)]
 
 
 def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) -> Outputs:
     """Return the outputs of a set; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
-    lines, bad, word, count, words = [], list[str](), 0, "events", list[int]()
+    outputs = Outputs([], terms, {}, low)
+    bad, word, count, words = list[str](), 0, "events", list[int]()
     if kernel.sums.per_count or any(r.reduce is Reduce.LOG for r in kernel.sums.results):
-        lines.append(f"const double events = {events};")
-
-    def both(w: int) -> str:
-        return f"(high[{w}] + low[{w}])" if low else f"high[{w}]"
+        outputs.before.append(f"const double events = {events};")
 
     for result in kernel.sums.results:
         w = word
@@ -194,23 +228,27 @@ def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) ->
             terms[result.output].append(f"logarithm(high[{w}], {rest}, {exponent})")
             bad.append(f"high[{w + 2}]")
         elif result.reduce is Reduce.EXACT:
-            inner = f"low[{w}] + {both(w + 1)}" if low else both(w + 1)
+            inner = f"low[{w}] + {outputs.word(w + 1)}" if low else outputs.word(w + 1)
             exact = f"(high[{w}] + ({inner}))"
             if result.output == COUNT:
                 count = exact
             else:
                 terms[result.output].append(exact)
         elif result.output != SCALED:
-            terms[result.output].append(both(w))
+            terms[result.output].append(outputs.word(w))
+            if result.output < kernel.outputs:
+                outputs.plain[result.output] = w
         words.append(w)
     for added in kernel.sums.per_set:
         terms[added.output].append(scalar.format(added.result))
     for added in kernel.sums.per_count:
         terms[added.output].append(f"{count} * {scalar.format(added.result)}")
     for one in kernel.sums.scaled:
-        terms[one.output].append(f"{both(words[one.row])} * {scalar.format(one.result)}")
+        terms[one.output].append(f"{outputs.word(words[one.row])} * {scalar.format(one.result)}")
     terms[kernel.outputs] = bad + terms[kernel.outputs]
-    return Outputs(lines, terms)
+    for k in [k for k in outputs.plain if len(terms[k]) > 1]:
+        del outputs.plain[k]
+    return outputs
 
 
 def scalar_lines(
