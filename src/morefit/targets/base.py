@@ -346,6 +346,10 @@ class Backend(Protocol):
 
     def __hash__(self) -> int: ...
 
+    def expect_kernels(self) -> None:
+        """Begin to prepare for kernels that have not been compiled before."""
+        ...
+
     def compile(self, kernel: Kernel, identity: str | None = None) -> Program:
         """Compile a kernel; ``identity`` is a text that no other kernel has in any process, so that its code can be found by it."""
         ...

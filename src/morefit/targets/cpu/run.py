@@ -69,6 +69,9 @@ class Cpu:
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
         host()  # imports LLVM if no process has asked it for this processor, before a model waits for it
 
+    def expect_kernels(self) -> None:
+        """Do nothing: threads of this process compile."""
+
     def compile(self, kernel: Kernel, identity: str | None = None) -> CpuProgram:
         """Compile a kernel, or find it compiled before by this or another process; its text is written only if it is needed."""
         target = Target(self.width or host().width, host().machine)

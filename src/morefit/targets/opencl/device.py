@@ -249,6 +249,7 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that no t
 
 def forget(device: Device) -> None:
     """Open a device anew when it is wanted again."""
+    device.programs.builders.end()
     with _lock:
         for key in [k for k, known in _devices.items() if known is device]:
             del _devices[key]

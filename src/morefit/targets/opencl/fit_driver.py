@@ -42,7 +42,7 @@ from morefit.targets.opencl.source import TASK, KernelSource
 from morefit.targets.opencl.sums import plain_loop, sum_functions
 
 # phases that have a text of their own where texts are cut, to be built beside the others
-APART = {"draw", "prepare", "integrate"}
+APART = {"draw", "prepare", "integrate", "sums"}
 
 
 class PartText:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from morefit.errors import CompileError
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import key_of, load, store
+from morefit.targets.opencl.builders import Builders
 
 if TYPE_CHECKING:
     from morefit.targets.opencl.device import Device
@@ -34,6 +35,7 @@ class Programs:
         self.lock = threading.Lock()
         self.turns: dict[str, threading.Lock] = {}  # of threads that want the same text
         own = self.device
+        self.builders = Builders(self.info, own.driver_version)
         self.identity = (own.name, own.driver_version, own.platform.version, own.version)
 
     def build(self, source: str) -> Any:
@@ -88,15 +90,20 @@ class Programs:
             return None
 
     def from_source(self, key: str, source: str) -> Any:
-        """Build a text, and store its binary for other processes."""
-        try:
-            program = self.finished(self.cl.Program(self.context, source))
-        except self.cl.Error as error:
-            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
+        """Build a text, here or in another process, and store its binary for all."""
+        with self.builders.turn() as helper:
+            binary = helper.build(source) if helper else None
+            program = self.from_binary(binary) or self.from_text(source)
         if self.info.platform_name not in KEEPS_ITS_OWN:
             with contextlib.suppress(self.cl.Error):  # a driver may have no binaries to give
-                store(key, program.get_info(self.cl.program_info.BINARIES)[0])
+                store(key, binary or program.get_info(self.cl.program_info.BINARIES)[0])
         return program
+
+    def from_text(self, source: str) -> Any:
+        try:
+            return self.finished(self.cl.Program(self.context, source))
+        except self.cl.Error as error:
+            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
 
     def finished(self, program: Any) -> Any:
         """Build without pyopencl's own cache and without its remarks on what compilers print."""

@@ -102,6 +102,10 @@ class OpenCL:
         """Return the device with its context in this process."""
         return open_device(self.platform, self.device)
 
+    def expect_kernels(self) -> None:
+        """Start processes that build beside this one, if that is of use."""
+        self.open().programs.builders.start()
+
     def compile(self, kernel: Kernel, identity: str | None = None) -> OpenCLProgram:
         """Return a program; it is built when it is first used, for drivers are slow and whole fits do without it."""
         return OpenCLProgram(kernel, self.open().group_for(self.work_group, bool(kernel.pairs)), self)

@@ -59,6 +59,9 @@ class Reference:
     scales_sums: ClassVar[bool] = True
     sent_together: ClassVar[int | None] = None
 
+    def expect_kernels(self) -> None:
+        """Do nothing: nothing is compiled."""
+
     def compile(self, kernel: Kernel, identity: str | None = None) -> ReferenceProgram:
         return ReferenceProgram(kernel)
 
