@@ -11,8 +11,10 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 {
     const int set = get_global_id(0);
     if (set >= sets) return;
-    const double p_mu = parameters[set * 2 + 0];
-    const double p_sigma = parameters[set * 2 + 1];
+    __global const double *point = parameters + (long)set * 2;
+    __global double *made = scalars + (long)set * 3;
+    const double p_mu = point[0];
+    const double p_sigma = point[1];
     const double p0 = 1.0 / p_sigma;
     const double p1 = 3.5355339059327378 * p0;
     const double p2 = fabs(p_mu);
@@ -30,9 +32,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p15 = p0 * p0;
     const double p16 = (-0.5) * p15;
     const double p17 = 1.4426950408889634 * p16;
-    scalars[set * 3 + 0] = p14;
-    scalars[set * 3 + 1] = p17;
-    scalars[set * 3 + 2] = p_mu;
+    made[0] = p14;
+    made[1] = p17;
+    made[2] = p_mu;
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void store(

@@ -32,8 +32,10 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 {
     const int set = get_global_id(0);
     if (set >= sets) return;
-    const double p_mu = parameters[set * 2 + 0];
-    const double p_sigma = parameters[set * 2 + 1];
+    __global const double *point = parameters + (long)set * 2;
+    __global double *made = scalars + (long)set * 3;
+    const double p_mu = point[0];
+    const double p_sigma = point[1];
     const double p0 = 1.0 / p_sigma;
     const double p1 = p0 * p0;
     const double p2 = (-0.5) * p1;
@@ -52,9 +54,9 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p17 = p3 * p16;
     const double p18 = log(p17);
     const double p19 = -p18;
-    scalars[set * 3 + 0] = p2;
-    scalars[set * 3 + 1] = p_mu;
-    scalars[set * 3 + 2] = p19;
+    made[0] = p2;
+    made[1] = p_mu;
+    made[2] = p19;
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
@@ -68,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b1 = (real)scalars[set * 3 + 0];
     const real s_mu = (real)scalars[set * 3 + 1];
     __global double *partial = partials + (long)block.place * 2;
-    __local double scratch[2 * GROUP];
+    __local double scratch[2 * GROUP], *own_scratch = scratch + item;
     double sum0 = 0.0, lost0 = 0.0;
     for (int k = item; k < count; k += GROUP) {
         const long event = block.begin + k;
@@ -80,8 +82,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
         lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;
     }
-    scratch[0 * GROUP + item] = sum0;
-    scratch[1 * GROUP + item] = lost0;
+    own_scratch[0 * GROUP] = sum0;
+    own_scratch[1 * GROUP] = lost0;
     add_items(scratch, 2, item);
     for (int k = item; k < 2; k += GROUP) partial[k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -138,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
     const long begin = starts[set * sizes_step];
     __local double scalars[3], high[2];
-    __local double scratch[2 * GROUP];
+    __local double scratch[2 * GROUP], *own_scratch = scratch + item;
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 2 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 2 + 1];
@@ -178,8 +180,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
         lost0 += (sum0 - (new0 - part0)) + (v3 - part0);
         sum0 = new0;
     }
-    scratch[0 * GROUP + item] = sum0;
-    scratch[1 * GROUP + item] = lost0;
+    own_scratch[0 * GROUP] = sum0;
+    own_scratch[1 * GROUP] = lost0;
     add_items(scratch, 2, item);
     for (int k = item; k < 2; k += GROUP) high[k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -40,10 +40,12 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
 {
     const int set = get_global_id(0);
     if (set >= sets) return;
-    const double p_mu = parameters[set * 4 + 0];
-    const double p_sigma = parameters[set * 4 + 1];
-    const double p_alpha = parameters[set * 4 + 2];
-    const double p_fsig = parameters[set * 4 + 3];
+    __global const double *point = parameters + (long)set * 4;
+    __global double *made = scalars + (long)set * 5;
+    const double p_mu = point[0];
+    const double p_sigma = point[1];
+    const double p_alpha = point[2];
+    const double p_fsig = point[3];
     const double p0 = 1.2533141373155001 * p_sigma;
     const double p1 = 1.0 / p_sigma;
     const double p2 = 0.7071067811865476 * p1;
@@ -113,11 +115,11 @@ __kernel void prepare(const int sets, __global const double *parameters, __globa
     const double p70 = 1.0 - p_fsig;
     const double p71 = p68 * p70;
     const double p72 = 1.4426950408889634 * p_alpha;
-    scalars[set * 5 + 0] = p18;
-    scalars[set * 5 + 1] = p21;
-    scalars[set * 5 + 2] = p_mu;
-    scalars[set * 5 + 3] = p71;
-    scalars[set * 5 + 4] = p72;
+    made[0] = p18;
+    made[1] = p21;
+    made[2] = p_mu;
+    made[3] = p71;
+    made[4] = p72;
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
@@ -134,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b2 = (real)scalars[set * 5 + 3];
     const real s_e1 = (real)scalars[set * 5 + 4];
     __global double *partial = partials + (long)block.place * 3;
-    __local double scratch[3 * GROUP];
+    __local double scratch[3 * GROUP], *own_scratch = scratch + item;
     double product0 = 1.0;
     int exponent0 = 0;
     ulong worst0 = 0;
@@ -156,9 +158,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
         exponent0 += (int)(above0 >> 52);
         worst0 = max(worst0, above0);
     }
-    scratch[0 * GROUP + item] = log(product0);
-    scratch[1 * GROUP + item] = exponent0;
-    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
+    own_scratch[0 * GROUP] = log(product0);
+    own_scratch[1 * GROUP] = exponent0;
+    own_scratch[2 * GROUP] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
     add_items(scratch, 3, item);
     for (int k = item; k < 3; k += GROUP) partial[k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -214,7 +216,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
     const long begin = starts[set * sizes_step];
     __local double scalars[5], high[3];
-    __local double scratch[3 * GROUP];
+    __local double scratch[3 * GROUP], *own_scratch = scratch + item;
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 4 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 4 + 1];
@@ -327,9 +329,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
             logs0 += log(product0), product0 = 1.0;
         }
     }
-    scratch[0 * GROUP + item] = logs0 + log(product0);
-    scratch[1 * GROUP + item] = exponent0;
-    scratch[2 * GROUP + item] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
+    own_scratch[0 * GROUP] = logs0 + log(product0);
+    own_scratch[1 * GROUP] = exponent0;
+    own_scratch[2 * GROUP] = worst0 >= 0x7fe0000000000000UL ? 1.0 : 0.0;
     add_items(scratch, 3, item);
     for (int k = item; k < 3; k += GROUP) high[k] = scratch[k * GROUP];
     barrier(CLK_LOCAL_MEM_FENCE);

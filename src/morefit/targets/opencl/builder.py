@@ -17,7 +17,8 @@ from typing import IO
 
 PATIENCE = 10.0  # seconds without a text, after which it ends: a context takes memory of the device
 SIZE = 8  # bytes of a number that says how many follow
-# a driver loads its compilers for the first text, which takes longer than to build it; this one is not in the driver's cache
+# a driver loads its compilers for the first text, which takes longer than to build it; this one comes before the first that is
+# asked for, and is not in the driver's cache
 FIRST = """
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 __kernel void first(__global double *x) {{ x[0] = exp(x[0]) / ({0}.0 + x[1]) + {1}.0; }}
@@ -119,9 +120,9 @@ def serve(library: str, name: str, version: str, number: int) -> None:
     binaries = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # drivers may print
     builder = Builder(library, name, version, number)
+    write_piece(binaries, READY)
     with suppress(OSError):
         builder.build(FIRST.format(os.getpid(), time.time_ns()).encode())
-    write_piece(binaries, READY)
     while select.select([texts], [], [], PATIENCE)[0]:  # one text at a time: none is in the buffer
         source = read_piece(texts)
         assert source is not None

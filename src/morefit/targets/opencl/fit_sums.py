@@ -89,18 +89,13 @@ class SumText:
             return f"fit[{self.shape.layout.record.first('trial') * pitch} + {pitch} * places{n}[{part.floating.index(k)}]]"
         first, last = part.measured
         if first <= k < last:
-            return f"measured{n}[index * {last - first} + {k - first}]"
-        return (
-            f"parameters{n}[row * {part.parameters} + {k}]"
-            if k < part.parameters
-            else self.integral_places[k - part.parameters]
-        )
+            return f"own_measured[{k - first}]"
+        return f"point[{k}]" if k < part.parameters else self.integral_places[k - part.parameters]
 
     def prepare(self, source: KernelSource, label: str, known_integrals: int) -> Phase:
         """Compute the scalars of a kernel at the trial point, one work item per toy."""
-        m, n, kernel = "{m}", self.number, source.kernel
-        count = len(kernel.per_call.results)
-        store = f"scalars{label}[index * {count} + {{}}]"
+        m, n, kernel, part = "{m}", self.number, source.kernel, self.part
+        memory, (first, last) = self.d.memory, part.measured
         return Phase(
             name=f"prepare{label}",
             runs=Runs.ITEMS,
@@ -112,8 +107,11 @@ class SumText:
             ],
             lines=[
                 record_line(self.shape, self.d),
-                "const int row = rows[index];",
-                *scalar_lines(kernel, self.parameter, store, source.table_names()),
+                # compilers take long if each number is found from the beginning of those of all toys
+                f"{memory}const double *point = parameters{n} + (long)rows[index] * {part.parameters};",
+                f"{memory}const double *own_measured = measured{n} + (long)index * {last - first};",
+                f"{memory}double *made = scalars{label} + (long)index * {len(kernel.per_call.results)};",
+                *scalar_lines(kernel, self.parameter, "made[{}]", source.table_names()),
             ],
         )  # fmt: skip
 

@@ -95,8 +95,8 @@ class PairSum:
             for a in self.padded(side[group])
         ]
         private = [f"f[{k}] = {atom};" for k, atom in enumerate(atoms)]
-        keep = f"for (int k = 0; k < {len(atoms)}; k++) factors[(item % {self.events}) * {self.pitch} + k] = f[k];"
         return [
+            f"{d.shared}double *own_factors = factors + item % {self.events} * {self.pitch};",
             "for (int from_event = 0; from_event < count; from_event += GROUP) {",
             f"    double f[{len(atoms)}];",
             "    const int k = from_event + item;",
@@ -104,7 +104,7 @@ class PairSum:
             "    } else {", f"        for (int k = 0; k < {len(atoms)}; k++) f[k] = 0.0;", "    }",
             f"    for (int part = 0; part < GROUP / {self.events}; part++) {{",
             f"        if (item / {self.events} == part)",
-            f"            {keep}",
+            f"            for (int k = 0; k < {len(atoms)}; k++) own_factors[k] = f[k];",
             f"        {d.wait}",
             *indented(self.add_squares(), 2),
             f"        {d.wait}",
@@ -155,14 +155,14 @@ class PairSum:
         if self.slices == 1:
             return []
         area, wait = self.tile**2, self.dialect.wait
-        place = f"factors[item % {self.count} * {area} + k]"
         return [
+            f"{self.dialect.shared}double *joined = factors + item % {self.count} * {area};",
             f"for (int slice = 1; slice < {self.slices}; slice++) {{",
             f"    if (item / {self.count} == slice)",
-            f"        for (int k = 0; k < {area}; k++) {place} = squares[0][k];",
+            f"        for (int k = 0; k < {area}; k++) joined[k] = squares[0][k];",
             f"    {wait}",
             f"    if (item < {self.count})",
-            f"        for (int k = 0; k < {area}; k++) squares[0][k] += {place};",
+            f"        for (int k = 0; k < {area}; k++) squares[0][k] += joined[k];",
             f"    {wait}",
             "}",
         ]
@@ -172,9 +172,11 @@ class PairSum:
         tile = self.tile
         first = f"if (item < {self.count}) " if self.slices > 1 else ""
         inside = [
-            f"{first}for (int k = 0; k < {tile * tile}; k++) {{",
-            f"    const int i = {tile} * row + k / {tile}, j = {tile} * column + k % {tile};",
-            f"    if (i < {self.pairs.count} && j <= i) ({target})[i * (i + 1) / 2 + j] = squares[s][k];",
+            f"{first}for (int k = 0; k < {tile}; k++) {{",
+            f"    const int i = {tile} * row + k, last = i < {self.pairs.count} ? i - {tile} * column : -1;",
+            f"    {self.dialect.memory}double *products = {target} + i * (i + 1) / 2 + {tile} * column;",
+            f"    for (int j = 0; j < {tile}; j++)",
+            f"        if (j <= last) products[j] = squares[s][k * {tile} + j];",
             "}",
         ]
         return [*self.join_slices(), *self.each_square(inside)]

@@ -104,7 +104,8 @@ def max_words(group: int) -> int:
 
 
 def scratch_line(words: int, group: int, d: Dialect) -> str:
-    return f"{d.shared}double scratch[{min(max_words(group), max(words, 1))} * GROUP];"
+    room = min(max_words(group), max(words, 1))
+    return f"{d.shared}double scratch[{room} * GROUP], *own_scratch = scratch + item;"
 
 
 def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list[str]:
@@ -112,7 +113,7 @@ def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list
     limit, lines = max_words(group), []
     for first in range(0, len(words), limit):
         chunk = words[first : first + limit]
-        lines += [f"scratch[{k} * GROUP + item] = {word};" for k, word in enumerate(chunk)]
+        lines += [f"own_scratch[{k} * GROUP] = {word};" for k, word in enumerate(chunk)]
         lines += [
             f"add_items(scratch, {len(chunk)}, item);",
             f"for (int k = item; k < {len(chunk)}; k += GROUP) {leave.format(place=f'{first} + k' if first else 'k')}",
