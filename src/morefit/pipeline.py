@@ -114,6 +114,11 @@ def compile_values(outputs: tuple[Expr, ...], parameters: tuple[Expr, ...], sett
     return run_passes(Draft(specs.values(outputs), parameters, settings))
 
 
+def compile_per_dataset(terms: tuple[Expr, ...], backend: Backend) -> Compiled:
+    """Compile event-only terms, which are computed once."""
+    return compile_values(terms, (), Settings(backend, precompute="none"))
+
+
 @lru_cache(maxsize=64)
 def compile_sampler(drawn: tuple[Expr, ...], accept: Expr, above: Expr, backend: Backend) -> Compiled:
     """Compile the drawing of events: expressions of random numbers, ``uniform`` or ``stream_uniform``."""
@@ -336,6 +341,12 @@ class Compiled:
         """What each pass took so far; some backends compile when a program is first used."""
         return {**self.pass_seconds, "compile": self.program.compile_seconds}
 
+    def expect(self) -> None:
+        """Begin to build what a few events need, as the nodes of an integral are."""
+        self.program.expect(None)
+        if self.per_dataset:
+            compile_per_dataset(tuple(self.per_dataset.values()), self.settings.backend).program.expect(None)
+
     def bind(
         self,
         data: Columns,
@@ -346,7 +357,7 @@ class Compiled:
         """Bind to data; weights are one for each event, or one row of them for each set, or where the backend can read them."""
         self.program.expect(events)
         for one in self.integrals:
-            one.compiled.program.expect(None)
+            one.compiled.expect()
         data.precompute(tuple(self.per_dataset.values()), self.settings)
         buffers: list[Buffer] = []
         steps: list[int] = []
@@ -474,7 +485,7 @@ class Columns:
         missing = tuple(t for t in terms if (t, backend, Precision.DOUBLE) not in self.buffers)
         if not missing:
             return
-        compiled = compile_values(missing, (), Settings(backend, precompute="none"))
+        compiled = compile_per_dataset(missing, backend)
         buffers = compiled.bind(self, Events.all_sets(self.count)).launch.store()
         for term, buffer in zip(missing, buffers, strict=True):
             self.buffers[term, backend, Precision.DOUBLE] = buffer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -166,4 +167,14 @@ def test_how_many_help(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencl_builders, "available_cores", lambda: 2)
     assert helpful(nvidia) == 1
     monkeypatch.setattr(opencl_builders, "available_cores", lambda: 1)
+    assert helpful(nvidia) == 0
+    monkeypatch.setattr(opencl_builders, "available_cores", lambda: 16)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/root.exe")
+    assert helpful(nvidia) == 0
+
+
+def test_workers_start_no_processes(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvidia = replace(device.info, platform_name="NVIDIA CUDA", memory=80 << 30)
+    monkeypatch.setattr(opencl_builders, "available_cores", lambda: 16)
+    monkeypatch.setattr(multiprocessing, "parent_process", multiprocessing.current_process)
     assert helpful(nvidia) == 0

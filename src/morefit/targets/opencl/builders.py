@@ -142,7 +142,9 @@ def helpful(info: DeviceInfo) -> int:
     """Return how many processes build sooner than this one alone: none in one of several workers, which are many already."""
     multiprocessing = sys.modules.get("multiprocessing")
     is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
-    if info.platform_name not in SERIAL or sys.platform != "linux" or not sys.executable or is_worker:
+    # a program that has Python in it would be started once more
+    is_python = Path(sys.executable or "").name.startswith("python")
+    if info.platform_name not in SERIAL or sys.platform != "linux" or not is_python or is_worker:
         return 0
     return min(MOST, available_cores() - 1, info.memory // MEMORY)
 
