@@ -52,7 +52,7 @@ from morefit.text.progress import Bar
 
 if TYPE_CHECKING:  # passes import what they need: a kernel with a record goes through none
     from morefit.kernel.build import Loop, PerCall
-    from morefit.kernel.families import Families
+    from morefit.kernel.sums import Structure
     from morefit.rewrite.stages import Stages
 
 
@@ -138,7 +138,7 @@ class Draft:
     settings: Settings
     terms: tuple[Expr, ...] = field(init=False)
     functions: Mapping[Expr, Expr] = field(init=False)  # of parameters, and the scalars that stand for them
-    families: Families | None = field(init=False)  # of parameters
+    structure: Structure | None = field(init=False)  # of second derivatives
     stages: Stages = field(init=False)
     loop: Loop = field(init=False)
     exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
@@ -197,7 +197,7 @@ class Draft:
 
     def derive(self) -> None:
         """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
-        self.terms, self.functions, self.families = self.spec.terms()
+        self.terms, self.functions, self.structure = self.spec.terms()
 
     def regroup(self) -> None:
         """Put together what depends on the same things, of operations that targets have functions for."""
@@ -214,7 +214,7 @@ class Draft:
 
     def assemble(self) -> None:
         """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
-        self.loop = self.spec.assemble(self.stages.per_event, self.families)
+        self.loop = self.spec.assemble(self.stages.per_event, self.structure)
 
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
