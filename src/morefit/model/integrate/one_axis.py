@@ -10,7 +10,7 @@ from morefit.arrays import Array
 from morefit.expr import Expr, add_all, const, evaluate, multiply_all
 from morefit.expr.interpolate import piecewise
 from morefit.model.integrate.cube import sample_points
-from morefit.model.integrate.separate import names_of, separate
+from morefit.model.integrate.separate import names_of, open_products, separate
 from morefit.model.integrate.terms import (
     MAX_PLACES,
     PLACES,
@@ -23,7 +23,6 @@ from morefit.model.integrate.terms import (
     integrate_box,
     integrate_factors,
     on_grid,
-    open_products,
 )
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter

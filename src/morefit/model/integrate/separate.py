@@ -93,3 +93,16 @@ def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
     """Drop one occurrence of a factor."""
     k = next(k for k, factor in enumerate(factors) if factor is one)
     return factors[:k] + factors[k + 1 :]
+
+
+def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
+    """Replace products, and products inside them, by their factors."""
+    opened: list[Expr] = []
+    stack = list(reversed(factors))
+    while stack:
+        factor = stack.pop()
+        if factor.op is Op.MUL:
+            stack += reversed(factor.args)
+        else:
+            opened.append(factor)
+    return opened

@@ -26,7 +26,7 @@ from morefit.expr.evaluate import adapted_to
 from morefit.model.integrate.cube import integral_over_box
 from morefit.model.integrate.joint import integrate_jointly
 from morefit.model.integrate.panels import SAMPLES, Points
-from morefit.model.integrate.separate import MAX_TERMS, Term, separate, without
+from morefit.model.integrate.separate import MAX_TERMS, Term, open_products, separate, without
 from morefit.model.observable import Observable
 
 TOLERANCE = 1e-14  # of an integral that is done once and for all
@@ -190,19 +190,6 @@ def grouped(factors: tuple[Expr, ...]) -> list[tuple[set[str], list[Expr]]]:
         groups = [g for g in groups if not g[0] & names]
         groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
     return groups
-
-
-def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
-    """Replace products, and products inside them, by their factors."""
-    opened: list[Expr] = []
-    stack = list(reversed(factors))
-    while stack:
-        factor = stack.pop()
-        if factor.op is Op.MUL:
-            stack += reversed(factor.args)
-        else:
-            opened.append(factor)
-    return opened
 
 
 @lru_cache(maxsize=4096)
