@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import combinations
 
-from morefit.expr import ZERO, Expr, Op, const, leaves, multiply_all, where
+from morefit.expr import ZERO, Expr, Op, Operation, const, leaves, multiply_all, where
 
 MAX_TERMS = 10_000
 WHOLE_POWERS = (2.0, 3.0, 4.0)  # of sums that are multiplied out
@@ -95,14 +96,14 @@ def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
     return factors[:k] + factors[k + 1 :]
 
 
-def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
-    """Replace products, and products inside them, by their factors."""
+def open_nested(op: Operation, parts: Iterable[Expr]) -> list[Expr]:
+    """Replace products, and products inside them, by their factors; or sums by their terms."""
     opened: list[Expr] = []
-    stack = list(reversed(factors))
+    stack = list(parts)[::-1]
     while stack:
-        factor = stack.pop()
-        if factor.op is Op.MUL:
-            stack += reversed(factor.args)
+        part = stack.pop()
+        if part.op is op:
+            stack += reversed(part.args)
         else:
-            opened.append(factor)
+            opened.append(part)
     return opened
