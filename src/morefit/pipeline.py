@@ -262,6 +262,8 @@ class Draft:
         self.program = self.settings.backend.compile(self.kernel, self.identity)
 
 
+# integrals of derivatives that are computed along with an integrand, rather than to compile that once more
+MAX_BODIES = 48
 # bytes of tables in a record: envelopes have less, rows of given data may have any number
 MAX_STORED = 1 << 21
 CACHE = "cache"  # the time to look for a record, and to read it
@@ -405,6 +407,15 @@ class CompiledIntegral:
     def bind_trial(self, nodes: Nodes, events: Events) -> Bound:
         return self.tried.bind(node_columns(nodes), events)
 
+    @cached_property
+    def alone(self) -> Compiled:
+        """The integrand alone, which most boxes are tried for, if it has many derivatives; else what computes them as well."""
+        few = len(self.bodies) <= MAX_BODIES
+        return self.tried if few else compile_integrals(self.integral, (), self.tried.settings)
+
+    def bind_alone(self, nodes: Nodes, events: Events) -> Bound:
+        return self.alone.bind(node_columns(nodes), events)
+
     def at_run_time(self, boxes: SharedBoxes) -> FollowedIntegral | SampleIntegral:
         """Return the integrals as functions of parameters: by boxes that follow them, or by a sample."""
         domain = self.integral.domain
@@ -415,6 +426,7 @@ class CompiledIntegral:
             self.bodies,
             bind=self.bind,
             bind_trial=self.bind_trial,
+            bind_alone=self.bind_alone,
             shared=boxes,
             known=self.known,
         )
