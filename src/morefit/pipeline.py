@@ -52,7 +52,7 @@ from morefit.text.progress import Bar
 
 if TYPE_CHECKING:  # passes import what they need: a kernel with a record goes through none
     from morefit.kernel.build import Loop, PerCall
-    from morefit.kernel.families import Families
+    from morefit.kernel.sums import Structure
     from morefit.rewrite.stages import Stages
 
 
@@ -143,7 +143,7 @@ class Draft:
     settings: Settings
     terms: tuple[Expr, ...] = field(init=False)
     functions: Mapping[Expr, Expr] = field(init=False)  # of parameters, and the scalars that stand for them
-    families: Families | None = field(init=False)  # of parameters
+    structure: Structure | None = field(init=False)  # of second derivatives
     stages: Stages = field(init=False)
     loop: Loop = field(init=False)
     exprs: tuple[Expr, ...] = field(init=False)  # of the loop, as they are lowered
@@ -202,7 +202,7 @@ class Draft:
 
     def derive(self) -> None:
         """Simplify and differentiate: everything that the loop needs, as expressions of parameters and columns."""
-        self.terms, self.functions, self.families = self.spec.terms()
+        self.terms, self.functions, self.structure = self.spec.terms()
 
     def regroup(self) -> None:
         """Put together what depends on the same things, of operations that targets have functions for."""
@@ -219,7 +219,7 @@ class Draft:
 
     def assemble(self) -> None:
         """Make the loop: logarithms, quotients, sums of pairs, and where each result goes."""
-        self.loop = self.spec.assemble(self.stages.per_event, self.families)
+        self.loop = self.spec.assemble(self.stages.per_event, self.structure)
 
     def use_base_two(self) -> None:
         """Turn exponentials to base two, in the whole loop at once, so that densities and quotients still share them."""
@@ -267,6 +267,8 @@ class Draft:
         self.program = self.settings.backend.compile(self.kernel, self.identity)
 
 
+# integrals of derivatives that are computed along with an integrand, rather than to compile that once more
+MAX_BODIES = 48
 # bytes of tables in a record: envelopes have less, rows of given data may have any number
 MAX_STORED = 1 << 21
 CACHE = "cache"  # the time to look for a record, and to read it
@@ -418,6 +420,15 @@ class CompiledIntegral:
     def bind_trial(self, nodes: Nodes, events: Events) -> Bound:
         return self.tried.bind(node_columns(nodes), events)
 
+    @cached_property
+    def alone(self) -> Compiled:
+        """The integrand alone, which most boxes are tried for, if it has many derivatives; else what computes them as well."""
+        few = len(self.bodies) <= MAX_BODIES
+        return self.tried if few else compile_integrals(self.integral, (), self.tried.settings)
+
+    def bind_alone(self, nodes: Nodes, events: Events) -> Bound:
+        return self.alone.bind(node_columns(nodes), events)
+
     def at_run_time(self, boxes: SharedBoxes) -> FollowedIntegral | SampleIntegral:
         """Return the integrals as functions of parameters: by boxes that follow them, or by a sample."""
         domain = self.integral.domain
@@ -428,6 +439,7 @@ class CompiledIntegral:
             self.bodies,
             bind=self.bind,
             bind_trial=self.bind_trial,
+            bind_alone=self.bind_alone,
             shared=boxes,
             known=self.known,
         )

@@ -27,7 +27,7 @@ def tailed():
 def test_the_second_derivatives_of_a_tailed_peak_are_made_of_sixteen_sums():
     model = tailed()
     request = Request(model.log_intensity(), tuple(p.expr for p in model.parameters), 2)
-    (family,) = event_terms(request).families.members
+    (family,) = event_terms(request).structure.members
     assert len(family.slopes) == 6
     assert len(family.pairs) == 21
     assert len(family.sums) == 16  # of 76 terms

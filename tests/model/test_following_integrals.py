@@ -6,6 +6,7 @@ from scipy import integrate
 from scipy.special import erf
 
 import morefit as mf
+from morefit import pipeline
 from morefit.expr import Op, column, domain_of, evaluate, integral_of, leaves, scalar, toposort
 from morefit.expr.quadrature import Axis, Boxes, Domain
 from morefit.integrals.boxes import SMALL_BOX, SharedBoxes
@@ -106,8 +107,23 @@ def test_issue_small_boxes_between_knots_are_not_those_of_a_peak():
     boxes = Boxes.first(domain_of(node))
     assert (boxes.high - boxes.low).min() < SMALL_BOX
     nothing = SharedBoxes()
-    followed = FollowedIntegral(subject, (), bind=None, bind_trial=None, shared=nothing, known={})
+    followed = FollowedIntegral(
+        subject, (), bind=None, bind_trial=None, bind_alone=None, shared=nothing, known={}
+    )
     assert not np.any(followed.scan(boxes, np.array([0.8, 1.5])) <= SMALL_BOX)
+
+
+def test_boxes_for_an_integrand_alone_are_those_with_its_derivatives(monkeypatch):
+    """Where there are many derivatives most boxes are tried without them; the Hessian is the same."""
+    data, hessians = {"x": np.linspace(-1, 1, 20)}, []
+    for most in (pipeline.MAX_BODIES, 0):
+        monkeypatch.setattr(pipeline, "MAX_BODIES", most)
+        likelihood = mf.Likelihood(peak(), data)
+        hessians.append(likelihood.hessian([0.3, 0.4]))
+        (integral,) = likelihood.compiled[2, False].integrals
+        assert (integral.alone is integral.tried) is (most > 0)
+        pipeline.compile_sums.cache_clear()
+    np.testing.assert_allclose(*hessians, rtol=INTEGRAL_PROMISE)
 
 
 def test_a_valley_below_zero_is_not_a_narrow_peak():

@@ -11,8 +11,8 @@ import morefit as mf
 from morefit.expr import Op, domain_of, evaluate, leaves, toposort
 from morefit.model.integrate.edges import scan
 from morefit.model.integrate.joint import integrate_jointly
-from morefit.model.integrate.separate import separate
-from morefit.model.integrate.terms import TOLERANCE, WORST, integrate_box, open_products
+from morefit.model.integrate.separate import open_nested, separate
+from morefit.model.integrate.terms import TOLERANCE, WORST, integrate_box
 from tolerances import DIFFERENCES, INTEGRAL_PROMISE, TERM_INTEGRAL
 
 X = mf.Observable("x", 0.0, 1.0)
@@ -104,7 +104,7 @@ def test_issue_products_inside_products_are_opened():
     assert not is_numeric(integral)
     expected = 0.8 + 0.1 * 2 / 3 * (1 - 0.2**2) ** 1.5 * np.pi / 4
     assert evaluate(integral, {"s": 0.1}) == pytest.approx(expected, rel=TERM_INTEGRAL)
-    assert all(factor.op is not Op.MUL for factor in open_products((nested,)))
+    assert all(factor.op is not Op.MUL for factor in open_nested(Op.MUL, (nested,)))
 
 
 def amplitude(couplings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
+import numpy as np
 import pytest
 
 import morefit as mf
@@ -114,3 +115,20 @@ def test_a_long_compilation_shows_its_passes(monkeypatch):
     x, mu = mf.Observable("x", -5.0, 5.0), mf.Parameter("mean_of_this_test", 0.0, -3.0, 3.0)
     mf.Likelihood(mf.Gaussian(x, mu, 1.0), {"x": [0.123]}).gradient([0.0])
     assert [shown[0], shown[-1]] == ["compiling: derive", "compiling: compile"]
+
+
+def test_integrals_that_take_long_show_a_bar(monkeypatch):
+    """Integrals of resonances in a plane took seconds before anything was compiled, and nothing was to be seen."""
+    shown = []
+    original = Bar.__init__
+
+    def noted(bar, what, *arguments, **options):
+        shown.append(what)
+        original(bar, what, *arguments, **options)
+
+    monkeypatch.setattr(Bar, "__init__", noted)
+    x, width = mf.Observable("x", -5.0, 5.0), mf.Parameter("width_of_this_test", 0.5, 0.1, 3.0)
+    density = mf.Density(np.exp(-(((x - 0.2) / width) ** 4)), [x])
+    mf.fit(density, {"x": np.linspace(-0.6, 1.0, 30)})
+    assert shown[0] == "integrating the density"
+    assert {"boxes of integrals", "compiling", "compiling: machine code"} <= set(shown)

@@ -31,7 +31,7 @@ from morefit.expr.node import (
     to_expr,
     truth,
 )
-from morefit.expr.node_rule import NodeRule, NodeSymbol, TemplateRule, TermRule
+from morefit.expr.node_rule import NodeRule, TemplateRule, TermRule
 from morefit.expr.operations import (
     COMPARISONS,
     LEAVES,
@@ -44,7 +44,7 @@ from morefit.expr.operations import (
     with_trait,
 )
 from morefit.expr.show import to_latex, to_text
-from morefit.expr.symbol import HIDDEN, OwnSymbol, Symbol, Table, as_double
+from morefit.expr.symbol import HIDDEN, LoopSymbol, OwnSymbol, Symbol, Table, as_double
 from morefit.expr.walk import (
     domain_of,
     fresh_prefix,
@@ -81,9 +81,9 @@ __all__ = [
     "SYMMETRIC",
     "ZERO",
     "Expr",
+    "LoopSymbol",
     "NamedQuantity",
     "NodeRule",
-    "NodeSymbol",
     "Op",
     "Operand",
     "Operation",

@@ -11,7 +11,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.digests import sha256
 from morefit.expr.quadrature import Axis, Domain
-from morefit.expr.symbol import OwnSymbol, Table
+from morefit.expr.symbol import LoopSymbol, Table
 
 POINTS = 16  # Gauss-Legendre nodes in a panel
 TEMPLATE_POINTS = 8  # in a part of a template
@@ -21,7 +21,7 @@ Pieces = tuple[Array, Array]  # edges of cells, and rows of coefficients, one fo
 
 
 @dataclass(frozen=True)
-class NodeSymbol(OwnSymbol):
+class NodeSymbol(LoopSymbol):
     """The column of the nodes of a rule."""
 
 

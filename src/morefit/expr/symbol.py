@@ -56,6 +56,11 @@ class OwnSymbol(Symbol):
     """A symbol of morefit's own: never equal to a user's, whatever its name."""
 
 
+@dataclass(frozen=True)
+class LoopSymbol(OwnSymbol):
+    """What stands for something that a loop computes, so that it depends on parameters and on the event."""
+
+
 HIDDEN = "hidden"  # what the names of such tables begin with
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
 
 from morefit.expr.build import same
 from morefit.expr.node import Expr, Value, make
@@ -13,6 +16,7 @@ from morefit.expr.quadrature import Domain
 from morefit.expr.symbol import Symbol
 
 BINDING = (Op.INTEGRAL, Op.NODE_SUM)  # operations that bind columns of their arguments
+FIRST_NUMBERS = 8  # of a form: they order arguments that are equal but for numbers
 DIVISION_PRICE = 10  # of the reciprocal that a negative power needs
 
 
@@ -41,21 +45,46 @@ def toposort(
     return list(order)
 
 
-def forms_of(*roots: Expr) -> dict[Expr, tuple[int, int]]:
-    """Return the outermost operation of every formula, and a number for its form, which does not depend on the numbers in it."""
-    forms: dict[Expr, tuple[int, int]] = {}
+class Form(NamedTuple):
+    """What expressions that are equal but for numbers have in common, the same in all processes, and their first numbers."""
+
+    rank: int  # of the outermost operation
+    key: int
+    numbers: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> tuple[int, int]:
+        return self.rank, self.key
+
+
+def forms_of(*roots: Expr) -> dict[Expr, Form]:
+    """Return the form of every node below the roots."""
+    forms: dict[Expr, Form] = {}
     for node in toposort(*roots):
-        parts = [forms[a] for a in node.args]
-        name = node.order[1] if not parts and node.op is not Op.CONST else 0
-        own = tuple(sorted(parts) if node.op in SYMMETRIC else parts)
-        forms[node] = (node.op.rank, hash((name, own)))
+        below = [forms[arg] for arg in arranged(node, forms)]
+        known = node.op is Op.CONST
+        name = 0 if below or known else node.order[1]
+        if isinstance(node.value, Domain):
+            name = zlib.crc32(str(node.value).encode())
+        inner = chain.from_iterable(form.numbers for form in below)
+        numbers = (node.number,) if known else tuple(islice(inner, FIRST_NUMBERS))
+        forms[node] = Form(node.op.rank, hash((name, tuple(form.kind for form in below))), numbers)
     return forms
+
+
+def arranged(node: Expr, forms: Mapping[Expr, Form]) -> Sequence[Expr]:
+    """Return the arguments of an operation; where they may be exchanged, in an order that numbers hardly change."""
+    return sorted(node.args, key=forms.__getitem__) if node.op in SYMMETRIC else node.args
 
 
 def arranged_by_form(*roots: Expr) -> dict[Expr, tuple[Expr, ...]]:
     """Return the arguments of symmetric operations in an order that does not depend on the numbers in them."""
     forms = forms_of(*roots)
-    return {node: tuple(sorted(node.args, key=forms.__getitem__)) for node in forms if node.op in SYMMETRIC}
+    return {
+        node: tuple(sorted(node.args, key=lambda arg: forms[arg].kind))
+        for node in forms
+        if node.op in SYMMETRIC
+    }
 
 
 def to_rows(root: Expr) -> tuple[tuple[Operation, tuple[int, ...], Value], ...]:

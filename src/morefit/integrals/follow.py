@@ -16,6 +16,7 @@ from morefit.expr.quadrature import Adapted, Boxes, Measure, Nodes, refine
 from morefit.integrals.boxes import COARSER, SMALL_BOX, FixedBoxes, Made, Reading, SharedBoxes
 from morefit.integrals.integral import MAX_PROBES, NARROW, Integral
 from morefit.targets.base import Events
+from morefit.text.progress import Bar
 
 NEXT_TO = 16  # boxes
 CUT = 0.9  # of the width of a box, at most, if it was cut
@@ -61,7 +62,7 @@ def bind_boxes(bind: Bind, boxes: Boxes) -> Callable[[Array], Array]:
 class FollowedIntegral:
     """Integrals by boxes that are made for the parameters of the first call, and anew when those have moved too far.
 
-    ``bind_trial`` is for the boxes that are tried on the way. ``known`` are the boxes that were made for rows of parameters
+    ``bind_trial`` is for the boxes that are tried on the way, ``bind_alone`` for those that only the integrand is looked at in. ``known`` are the boxes that were made for rows of parameters
     alone: fits of other data begin at the same ones.
     """
 
@@ -71,10 +72,12 @@ class FollowedIntegral:
         bodies: tuple[Expr, ...],
         bind: Bind,
         bind_trial: Bind,
+        bind_alone: Bind,
         shared: SharedBoxes,
         known: dict[tuple[object, ...], Made],
     ) -> None:
-        self.integral, self.bind, self.bind_trial, self.shared = integral, bind, bind_trial, shared
+        self.integral, self.shared = integral, shared
+        self.bind, self.bind_trial, self.bind_alone = bind, bind_trial, bind_alone
         self.key, self.known = (integral, bodies), known
 
     def __call__(self, parameters: Array) -> Array:
@@ -150,7 +153,8 @@ class FollowedIntegral:
         """Make boxes for rows of parameters and for some earlier ones; return whether that was possible."""
         name = (rows.tobytes(), rows.shape, self.shared.worst, self.shared.more_points)
         if len(earlier) or name not in self.known:
-            made = self.make(rows, earlier)
+            with Bar("boxes of integrals", 1, shown=True):
+                made = self.make(rows, earlier)
             if made is None:
                 return False
             if not len(earlier):
@@ -210,25 +214,27 @@ class FollowedIntegral:
         """Find boxes that integrate at all of some rows of parameters: the integrand, then all that is integrated."""
         last = -len(self.integral.probes) - 2  # of the outputs: the integrand
 
-        def measure(boxes: Boxes, outputs: slice) -> Array:
+        def measure(boxes: Boxes, bind: Bind, outputs: slice) -> Array:
             """Integrate over each box at each row, (boxes, rows x outputs)."""
             nodes = boxes.nodes()
             starts = np.repeat(np.arange(len(boxes)) * boxes.nodes_each, len(rows))
             events = Events(starts, starts + boxes.nodes_each, False)
-            out = self.bind_trial(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
+            out = bind(nodes, events)(np.tile(rows, (len(boxes), 1)))[:, :-1]
             return np.asarray(out[:, outputs].reshape(len(boxes), -1))
 
         known = self.shared.alone.get(self.integral)
         if known is None or known[0] != rows.tobytes():
             known = (
                 rows.tobytes(),
-                self.adapt_integrand(rows, lambda boxes: measure(boxes, slice(last, last + 1))),
+                self.adapt_integrand(
+                    rows, lambda boxes: measure(boxes, self.bind_alone, slice(last, last + 1))
+                ),
             )
             self.shared.alone[self.integral] = known
         adapted = known[1]
         max_boxes = 2 * len(adapted.boxes) + MORE_BOXES[len(self.integral.domain.axes)]
         finer = refine(
-            lambda boxes: measure(boxes, slice(0, last + 1)),
+            lambda boxes: measure(boxes, self.bind_trial, slice(0, last + 1)),
             adapted.boxes,
             DERIVATIVES,
             max_boxes,

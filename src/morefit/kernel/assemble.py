@@ -10,9 +10,19 @@ from dataclasses import replace
 from morefit.dataclass import dataclass
 from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, const, make, toposort, where
 from morefit.kernel.build import PairTerms, ScaledTerm, SumLoop
+from morefit.kernel.composite import Chain, Composite
 from morefit.kernel.families import Families, Family, factors_of, masked
 from morefit.kernel.ir import COUNT, SCALED, Reduce, Result
-from morefit.kernel.sums import TILES_FROM, Request, is_integral, is_zero, product, set_terms, total
+from morefit.kernel.sums import (
+    TILES_FROM,
+    Request,
+    Structure,
+    is_integral,
+    is_zero,
+    product,
+    set_terms,
+    total,
+)
 from morefit.kernel.symbols import WEIGHT
 from morefit.rewrite.share import share
 
@@ -94,10 +104,14 @@ class Assembler:
         request: Request,
         terms: Sequence[Expr],
         tiles_from: int = TILES_FROM,
-        families: Families | None = None,
+        structure: Structure | None = None,
     ) -> None:
         self.request, self.tiles_from = request, tiles_from
         self.count = len(request.parameters)
+        families = structure if isinstance(structure, Families) else None
+        self.chain = structure.chain(terms) if isinstance(structure, Composite) else None
+        if self.chain is not None:
+            terms = (self.chain.value, *self.chain.first, *self.chain.second)
         self.counted: list[tuple[int, Expr]] = []
         self.known: dict[Expr, bool] = {}  # whether it depends on the event
         length, begin = self.length, len(terms) - (len(families.terms) if families else 0)
@@ -186,6 +200,8 @@ class Assembler:
             rows += self.hessian_rows(in_tiles)
             if in_tiles:
                 pairs = self.pairs(self.inner[0])
+            elif self.chain is not None:
+                pairs = self.chained_pairs(self.chain)
         if self.request.careful:
             rows.append((self.request.outputs, Reduce.ADD, 1 - self.good))
         if self.counted and self.request.weighted:
@@ -232,6 +248,12 @@ class Assembler:
             left += square.first
             right += tuple(product(factor, s) for s in square.first)
         return PairTerms(left, right, output=1 + self.count, sign=-1.0, groups=1 + len(self.squares))
+
+    def chained_pairs(self, chain: Chain) -> PairTerms:
+        """Return the products of first derivatives in the Hessian of a function of few expressions."""
+        left = tuple(map(self.event, chain.left))
+        right = tuple(product(self.weight, self.event(factor)) for factor in chain.right)
+        return PairTerms(left, right, output=1 + self.count, groups=len(left) // self.count)
 
     def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
         """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""

@@ -14,7 +14,7 @@ from morefit.rewrite.simplify import normalise
 
 if TYPE_CHECKING:  # loops are made where no record of the kernel is
     from morefit.kernel.build import Loop
-    from morefit.kernel.families import Families
+    from morefit.kernel.sums import Structure
 
 NEXT_TO_NOTHING = 1e-60  # of an integrand
 LARGEST = 1e300  # number that is one for sure
@@ -29,7 +29,7 @@ class Spec:
     # expressions of parameters and columns that the loop needs, simplified and differentiated
     terms: Callable[[], Terms]
     # the loop, from what is left of the terms for each event
-    assemble: Callable[[tuple[Expr, ...], Families | None], Loop]
+    assemble: Callable[[tuple[Expr, ...], Structure | None], Loop]
     options: tuple[
         object, ...
     ] = ()  # everything else that it says, with the numbers of expressions of each kind
@@ -42,10 +42,10 @@ def sums(request: Request, tiles_from: int, scales_sums: bool) -> Spec:
     are scaled afterwards.
     """
 
-    def assemble(per_event: tuple[Expr, ...], families: Families | None) -> Loop:
+    def assemble(per_event: tuple[Expr, ...], structure: Structure | None) -> Loop:
         from morefit.kernel.assemble import Assembler
 
-        return Assembler(request, per_event, tiles_from, families).assemble()
+        return Assembler(request, per_event, tiles_from, structure).assemble()
 
     own = request.order, request.weighted, request.careful, request.fisher
     return Spec(
@@ -86,7 +86,7 @@ def integrals(integrand: Expr, bodies: tuple[Expr, ...], probes: tuple[Expr, ...
         products = [make(Op.MUL, (NODE_WEIGHT, body)) for body in (*some, integrand)]
         return Terms((*products, make(Op.MUL, (NODE_CONTRAST, integrand))), {})
 
-    def assemble(per_event: tuple[Expr, ...], _: Families | None) -> Loop:
+    def assemble(per_event: tuple[Expr, ...], _: Structure | None) -> Loop:
         from morefit.kernel.build import SumLoop
 
         count = len(per_event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from morefit.dataclass import dataclass
 from morefit.expr import (
@@ -25,6 +25,7 @@ from morefit.rewrite.rules import Rewriter
 from morefit.rewrite.simplify import normalise, simplifier
 
 if TYPE_CHECKING:
+    from morefit.kernel.composite import Composite
     from morefit.kernel.families import Families
 
 # parameters on: the products of first derivatives are summed in tiles, unless a backend knows better
@@ -33,12 +34,15 @@ TILES_FROM = 13
 MAX_SQUARES = 6  # in a density whose Hessian is summed in tiles; and half of the parameters
 
 
+Structure: TypeAlias = "Families | Composite"
+
+
 class Terms(NamedTuple):
-    """Expressions that a loop needs, what scalars in them stand for, and the families among its parameters."""
+    """Expressions that a loop needs, what scalars in them stand for, and what its second derivatives are made of."""
 
     exprs: tuple[Expr, ...]
     functions: Mapping[Expr, Expr]
-    families: Families | None = None
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,15 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool 
     new, functions = simplifier(), Functions(request.parameters)
     (log_density,) = functions.hide((request.log_density,))
     plain, inner = open_log(log_density)
-    parts = functions.hide((plain, *inner))
     wrt = request.parameters
-    if not (request.order > 1 and len(inner) == 1 and len(wrt) >= tiles_from and not request.fisher):
+    in_tiles = request.order > 1 and len(wrt) >= tiles_from and not request.fisher
+    if in_tiles and not inner:
+        from morefit.kernel.composite import composite_terms
+
+        if (composed := composite_terms(log_density, request, functions, new)) is not None:
+            return composed
+    parts = functions.hide((plain, *inner))
+    if not (in_tiles and len(inner) == 1):
         terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
         families = None
         if request.order > 1 and len(inner) == 1 and not request.fisher:

@@ -9,12 +9,13 @@ import numpy as np
 
 from morefit.arrays import Array, Integers
 from morefit.expr import ZERO, Expr, OwnSymbol, scalar, substitute_all
+from morefit.expr.walk import forms_of
 from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.base import Point, Term
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.parameters import one_of_each, symbols_of
 from morefit.likelihood.repeated import without
-from morefit.likelihood.shared_form import OwnForm, SharedForm, shared_form, without_numbers
+from morefit.likelihood.shared_form import OwnForm, SharedForm, shared_form
 from morefit.likelihood.unbinned import Likelihood
 from morefit.model import Parameter, Pdf
 from morefit.targets.base import Backend
@@ -170,10 +171,10 @@ def shared_forms(
     formulas: tuple[tuple[Expr, ...], ...],
 ) -> tuple[tuple[tuple[tuple[Expr, ...], ...], SharedForm], ...]:
     """Return which formulas differ in numbers alone, if they are enough, each time with the form that they share."""
-    similar: dict[tuple[int, ...], list[tuple[Expr, ...]]] = {}
+    similar: dict[tuple[tuple[int, int], ...], list[tuple[Expr, ...]]] = {}
     for roots in formulas:
-        blind = without_numbers(roots)
-        similar.setdefault(tuple(blind[root][0] for root in roots), []).append(roots)
+        own = forms_of(*roots)
+        similar.setdefault(tuple(own[root].kind for root in roots), []).append(roots)
     forms = [(tuple(some), shared_form(some)) for some in similar.values() if len(some) >= MIN_FORMULAS]
     return tuple((some, form) for some, form in forms if form is not None)
 

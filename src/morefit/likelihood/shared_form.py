@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, OwnSymbol, leaves, make, price, scalar, toposort
-from morefit.expr.operations import SYMMETRIC
+from morefit.expr.walk import arranged, forms_of
 from morefit.rewrite.precompute import READ_PRICE
 
 MAX_NUMBERS = 64  # of a form: formulas with more have little in common
-FIRST_NUMBERS = 8  # of a node: they order arguments that are equal but for numbers
 FIXED = (Op.POW, Op.LOOKUP, Op.CELL)  # operations that are written otherwise for other numbers
-
-Blind = tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,7 @@ def shared_form(members: Sequence[Sequence[Expr]]) -> SharedForm | None:
     A number that functions of the event alone depend on is not replaced if they cost more than reading them: they are computed
     once per dataset.
     """
-    blind = without_numbers([root for roots in members for root in roots])
+    forms = forms_of(*(root for roots in members for root in roots))
     done: dict[tuple[Expr, ...], Expr] = {}
     symbols: dict[tuple[Expr, ...], Expr] = {}
     stack = list(zip(*members, strict=True))
@@ -59,7 +55,7 @@ def shared_form(members: Sequence[Sequence[Expr]]) -> SharedForm | None:
         elif not are_alike(nodes):
             return None
         else:
-            below = list(zip(*(in_order(node, blind) for node in nodes), strict=True))
+            below = list(zip(*(arranged(node, forms) for node in nodes), strict=True))
             if missing := [pair for pair in below if pair not in done]:
                 stack += missing
             else:
@@ -69,29 +65,6 @@ def shared_form(members: Sequence[Sequence[Expr]]) -> SharedForm | None:
     roots = tuple(done[nodes] for nodes in zip(*members, strict=True))
     numbers = tuple(tuple(nodes[k].number for nodes in symbols) for k in range(len(members)))
     return SharedForm(roots, tuple(symbols.values()), numbers)
-
-
-def without_numbers(roots: Sequence[Expr]) -> dict[Expr, Blind]:
-    """Return for each node what those have in common which are equal but for numbers, and its first numbers.
-
-    All processes have the same.
-    """
-    blind: dict[Expr, Blind] = {}
-    for node in toposort(*roots):
-        if not node.args:
-            known = node.op is Op.CONST
-            blind[node] = (0, (node.number,)) if known else (hash(node.order), ())
-            continue
-        below = [blind[arg] for arg in in_order(node, blind)]
-        domain = 0 if isinstance(node.value, float) else zlib.crc32(str(node.value).encode())
-        numbers = tuple(number for _, some in below for number in some)
-        blind[node] = (hash((node.op.rank, domain, *(key for key, _ in below))), numbers[:FIRST_NUMBERS])
-    return blind
-
-
-def in_order(node: Expr, blind: Mapping[Expr, Blind]) -> Sequence[Expr]:
-    """Return the arguments of an operation; where they may be exchanged, in an order that numbers hardly change."""
-    return sorted(node.args, key=blind.__getitem__) if node.op in SYMMETRIC else node.args
 
 
 def are_alike(nodes: Sequence[Expr]) -> bool:

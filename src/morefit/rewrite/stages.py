@@ -12,7 +12,7 @@ from morefit.dataclass import dataclass
 from morefit.expr import (
     ONE,
     Expr,
-    NodeSymbol,
+    LoopSymbol,
     Op,
     Operation,
     column,
@@ -63,8 +63,8 @@ OF_LEAF = {Op.SCALAR: Depends.PARAMETERS, Op.COLUMN: Depends.EVENT}
 
 
 def leaf_depends(leaf: Expr) -> Depends:
-    """Return what a leaf depends on; the node of a rule counts as both, so that what has it stays in the loop."""
-    return Depends.BOTH if isinstance(leaf.value, NodeSymbol) else OF_LEAF.get(leaf.op, Depends.NOTHING)
+    """Return what a leaf depends on; what the loop computes counts as both, so that what has it stays there."""
+    return Depends.BOTH if isinstance(leaf.value, LoopSymbol) else OF_LEAF.get(leaf.op, Depends.NOTHING)
 
 
 def depends_on(*roots: Expr) -> dict[Expr, Depends]:
@@ -270,7 +270,7 @@ def event_sums(roots: Sequence[Expr]) -> list[Expr]:
 def is_of_event(node: Expr) -> bool:
     """Return whether a sum over nodes depends on the event, and on nothing else."""
     columns = leaves(Op.COLUMN, node)
-    if not columns or any(isinstance(leaf.value, NodeSymbol) for leaf in columns):
+    if not columns or any(isinstance(leaf.value, LoopSymbol) for leaf in columns):
         return False
     return all(inner.op not in (Op.SCALAR, Op.INTEGRAL) for inner in toposort(node))
 

@@ -88,6 +88,6 @@ class Choice:
             most = max(map(len, rows))
             rows = [(*row, *[NEUTRAL[op]] * (most - len(row))) for row in rows]
         if op in SYMMETRIC:
-            rows = [tuple(sorted(row, key=self.forms.__getitem__)) for row in rows]
+            rows = [tuple(sorted(row, key=lambda one: self.forms[one].kind)) for row in rows]
         chosen = tuple(self.between(places, column, depth + 1) for column in zip(*rows, strict=True))
         return make(op, chosen) if op in NEUTRAL else make(op, chosen, exprs[0].value)

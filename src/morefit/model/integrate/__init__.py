@@ -30,6 +30,7 @@ from morefit.model.integrate.separate import separate
 from morefit.model.integrate.terms import by_terms, grouped, integrate_box
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
+from morefit.text.progress import Bar
 
 __all__ = [
     "by_terms",
@@ -108,10 +109,18 @@ def cached_integral(
             f"density '{density!r}': depends on {', '.join(map(repr, free))}, over which it is not integrated;"
             f" integrate over {', '.join(map(repr, [*names, *free]))}"
         )
+    with Bar("integrating the density", 1, shown=True):
+        return made_integral(density, boxes, parameters)
+
+
+def made_integral(
+    density: Expr, boxes: tuple[tuple[Observable, ...], ...], parameters: tuple[Parameter, ...]
+) -> Expr:
+    """Return the integral of a density: term by term, along one axis, or by quadrature at run time."""
     points = sample_points((), parameters)
     totals = [total for box in boxes if (total := by_terms(density, box, points)) is not None]
     if len(totals) < len(boxes):
-        reduced = on_one_axis(density, observables, parameters) if len(boxes) == 1 else None
+        reduced = on_one_axis(density, boxes[0], parameters) if len(boxes) == 1 else None
         if reduced is not None:
             return cached_integral(reduced[0], ((reduced[1],),), parameters)
         return integral_over_boxes(density, boxes, parameters)

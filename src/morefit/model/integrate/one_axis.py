@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from morefit.arrays import Array
-from morefit.expr import Expr, add_all, const, evaluate, multiply_all
+from morefit.expr import Expr, Op, add_all, const, evaluate, multiply_all
 from morefit.expr.interpolate import piecewise
 from morefit.model.integrate.cube import sample_points
-from morefit.model.integrate.separate import names_of, separate
+from morefit.model.integrate.separate import names_of, open_nested, separate
 from morefit.model.integrate.terms import (
     MAX_PLACES,
     PLACES,
@@ -23,7 +23,6 @@ from morefit.model.integrate.terms import (
     integrate_box,
     integrate_factors,
     on_grid,
-    open_products,
 )
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -55,7 +54,7 @@ def terms_along(density: Expr, x: Observable, observables: Sequence[Observable])
 
 def along(factors: tuple[Expr, ...], x: Observable, observables: Sequence[Observable]) -> Expr | None:
     """Return the integral of a product over all observables but one, as a function of that one."""
-    opened = open_products(factors)
+    opened = open_nested(Op.MUL, factors)
     alone = [factor for factor in opened if names_of(factor) <= {x.name}]  # parameters among them
     rest = tuple(factor for factor in opened if not names_of(factor) <= {x.name})
     joint = [(names, parts) for names, parts in grouped(rest) if x.name in names]

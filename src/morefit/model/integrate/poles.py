@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from morefit.expr import (
@@ -10,7 +12,6 @@ from morefit.expr import (
     Expr,
     Op,
     add_all,
-    const,
     evaluate,
     leaves,
     rebuild,
@@ -19,8 +20,7 @@ from morefit.expr import (
 )
 from morefit.model.integrate.edges import base_of_root
 from morefit.model.integrate.panels import Points
-
-TWO = const(2)
+from morefit.model.integrate.separate import open_nested
 
 
 def has_poles(density: Expr, points: Points) -> bool:
@@ -35,8 +35,18 @@ def has_poles(density: Expr, points: Points) -> bool:
 @np.errstate(all="ignore")
 def may_vanish(base: Expr, points: Points) -> bool:
     """Return whether the base of a power may be zero; that of a resonance, squares and something positive, is not."""
-    terms = base.args if base.op is Op.ADD else (base,)
+    terms = open_nested(Op.ADD, (base,))
     others = [term for term in terms if not leaves(Op.COLUMN, term)]
-    squares = sum(term.op is Op.POW and term.args[1] is TWO for term in terms if leaves(Op.COLUMN, term))
     positive = bool(others) and bool(np.all(evaluate(add_all(*others), points) > 0))
-    return not (positive and squares + len(others) == len(terms))
+    return not (positive and all(is_square(term) for term in terms if leaves(Op.COLUMN, term)))
+
+
+def is_square(term: Expr) -> bool:
+    """Return whether a term is never negative: an even power, or a product of each factor twice with positive numbers."""
+    factors = Counter(open_nested(Op.MUL, (term,)))
+    return all(
+        count % 2 == 0
+        or (factor.op is Op.CONST and factor.number >= 0)
+        or (factor.op is Op.POW and factor.args[1].op is Op.CONST and factor.args[1].number % 2 == 0)
+        for factor, count in factors.items()
+    )

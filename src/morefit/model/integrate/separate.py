@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import combinations
 
-from morefit.expr import ZERO, Expr, Op, const, leaves, multiply_all, where
+from morefit.expr import ZERO, Expr, Op, Operation, const, leaves, multiply_all, where
 
 MAX_TERMS = 10_000
 WHOLE_POWERS = (2.0, 3.0, 4.0)  # of sums that are multiplied out
@@ -93,3 +94,16 @@ def without(factors: tuple[Expr, ...], one: Expr) -> tuple[Expr, ...]:
     """Drop one occurrence of a factor."""
     k = next(k for k, factor in enumerate(factors) if factor is one)
     return factors[:k] + factors[k + 1 :]
+
+
+def open_nested(op: Operation, parts: Iterable[Expr]) -> list[Expr]:
+    """Replace products, and products inside them, by their factors; or sums by their terms."""
+    opened: list[Expr] = []
+    stack = list(parts)[::-1]
+    while stack:
+        part = stack.pop()
+        if part.op is op:
+            stack += reversed(part.args)
+        else:
+            opened.append(part)
+    return opened

@@ -26,7 +26,7 @@ from morefit.expr.evaluate import adapted_to
 from morefit.model.integrate.cube import integral_over_box
 from morefit.model.integrate.joint import integrate_jointly
 from morefit.model.integrate.panels import SAMPLES, Points
-from morefit.model.integrate.separate import MAX_TERMS, Term, separate, without
+from morefit.model.integrate.separate import MAX_TERMS, Term, open_nested, separate, without
 from morefit.model.observable import Observable
 
 TOLERANCE = 1e-14  # of an integral that is done once and for all
@@ -87,9 +87,9 @@ def cancel(terms: Sequence[Expr], points: Points) -> bool:
 def open_powers(factors: tuple[Expr, ...]) -> list[Expr]:
     """Replace products by their factors, and squares by two of them."""
     opened: list[Expr] = []
-    for factor in open_products(factors):
+    for factor in open_nested(Op.MUL, factors):
         squared = factor.op is Op.POW and factor.args[1] is TWO
-        opened += 2 * open_products((factor.args[0],)) if squared else [factor]
+        opened += 2 * open_nested(Op.MUL, (factor.args[0],)) if squared else [factor]
     return opened
 
 
@@ -184,25 +184,12 @@ def integrate_sums(parts: list[Expr], box: Ranges, whole: Whole) -> tuple[float,
 def grouped(factors: tuple[Expr, ...]) -> list[tuple[set[str], list[Expr]]]:
     """Put together factors that share observables, with the names of these."""
     groups: list[tuple[set[str], list[Expr]]] = []
-    for factor in open_products(factors):
+    for factor in open_nested(Op.MUL, factors):
         names = {leaf.name for leaf in leaves(Op.COLUMN, factor)}
         joined = [g for g in groups if g[0] & names]
         groups = [g for g in groups if not g[0] & names]
         groups.append((names.union(*(g[0] for g in joined)), [factor, *(f for g in joined for f in g[1])]))
     return groups
-
-
-def open_products(factors: tuple[Expr, ...]) -> list[Expr]:
-    """Replace products, and products inside them, by their factors."""
-    opened: list[Expr] = []
-    stack = list(reversed(factors))
-    while stack:
-        factor = stack.pop()
-        if factor.op is Op.MUL:
-            stack += reversed(factor.args)
-        else:
-            opened.append(factor)
-    return opened
 
 
 @lru_cache(maxsize=4096)

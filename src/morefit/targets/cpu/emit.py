@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 
 from morefit.expr.operations import LlvmKind, Op, Operation
@@ -119,7 +119,13 @@ def emit_body(
     registers = dict(names)
 
     def atom(value: Atom) -> str:
+        if value in writer.in_memory and value not in registers:
+            return spread_number(writer, writer.in_memory[str(value)])
         return atom_of(value, writer, registers)
+
+    def with_loaded(reads: Iterable[str]) -> dict[str, str]:
+        loaded = [name for name in reads if name in writer.in_memory and name not in registers]
+        return registers | {name: atom(name) for name in sorted(loaded)}
 
     rare = rare_branches(body) if flushed else {}
     delayed = {line.target for branches in rare.values() for lines in branches.values() for line in lines}
@@ -127,11 +133,15 @@ def emit_body(
         if isinstance(line, Line) and line.target in delayed:
             continue
         if isinstance(line, Line) and line.target in rare:
-            registers[line.target] = emit_choice(writer, line, rare[line.target], registers)
+            own = Body(
+                (*(one for lines in rare[line.target].values() for one in lines), line), (line.target,)
+            )
+            known = with_loaded(own.reads)
+            registers[line.target] = emit_choice(writer, line, rare[line.target], known)
             after(line.target, registers[line.target])
             continue
         if isinstance(line, NodeLoop):
-            registers |= emit_loop(writer, line, registers, flushed=flushed)
+            registers |= emit_loop(writer, line, with_loaded(line.body.reads), flushed=flushed)
             continue
         registers[line.target] = emit(writer, line.op, [atom(a) for a in line.args], flushed=flushed)
         after(line.target, registers[line.target])
@@ -210,8 +220,13 @@ def emit_loop(
 
 def spread_load(w: Writer, table: str) -> str:
     """Load the number of a table at %k into all lanes."""
+    return spread_number(w, f"getelementptr double, ptr {table}, i64 %k")
+
+
+def spread_number(w: Writer, place: str) -> str:
+    """Load a number into all lanes."""
     v = w.vector
-    number = w.let(f"load double, ptr {w.let(f'getelementptr double, ptr {table}, i64 %k')}")
+    number = w.let(f"load double, ptr {w.let(place)}")
     if v.bits == 32:
         number = w.let(f"fptrunc double {number} to float")
     one = w.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")

@@ -19,6 +19,7 @@ from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
 from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, correct_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
+from morefit.text.progress import Bar
 
 TAKE = """\
 define internal i64 @take_toy(i64 %counter) alwaysinline {
@@ -77,8 +78,9 @@ def find_driver(driver: Driver, layout: FitLayout, written: Callable[[], str]) -
 
 @lru_cache(maxsize=32)
 def driver_code(driver: Driver, layout: FitLayout) -> Code:
-    """Return the machine code of a driver."""
-    return find_driver(driver, layout, lambda: drive_text(driver, layout))
+    """Return the machine code of a driver, with a progress bar if that takes long: it waits for what is compiled before."""
+    with Bar("compiling: machine code", 1, shown=True):
+        return find_driver(driver, layout, lambda: drive_text(driver, layout))
 
 
 @lru_cache(maxsize=32)

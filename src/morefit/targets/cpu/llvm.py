@@ -8,6 +8,8 @@ that any number of threads may run it; ``combine`` adds the blocks of each set i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Atom, Body, Kernel, Line, NodeLoop, Sample, Store, Sum
 from morefit.random.xoshiro import BLOCK
@@ -16,10 +18,12 @@ from morefit.targets.cpu.abi import Target, argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
+from morefit.targets.cpu.vecmath import CALLED, INLINE
 from morefit.targets.cpu.writer import Vector, Writer
 
 WHOLE = 8_000  # lines of a per-call stage that are one function; LLVM takes ever longer for each line of a longer one,
 PIECE = 300  # which becomes functions of that many: half the time for 20 000 lines, which run 8 % slower
+MAX_INLINED = 4_000  # lines of copies of a function in the loop; beyond, it is called, and runs as fast
 
 
 def render(kernel: Kernel, target: Target) -> str:
@@ -45,9 +49,17 @@ def render(kernel: Kernel, target: Target) -> str:
         defined, declared = vecmath.define(names, kind, out_of_line=out_of_line)
         functions += [d for d in defined if d not in functions]
         declarations |= declared
+    functions = [called_if_often(text, [*texts, *functions]) for text in functions]
     head = [f"; {line}" for line in str(kernel).splitlines()]
     return "\n".join([*head, *sorted(set(declarations.values()) | EXTRA[target.machine]), *functions, *texts,
                       work_text(target), RUN[type(kernel.frame)]])  # fmt: skip
+
+
+def called_if_often(function: str, texts: Sequence[str]) -> str:
+    """Return a function that is not inlined where its copies would have too many lines."""
+    name = function[function.index("@") : function.index("(") + 1]
+    lines = sum(text.count(name) for text in texts) * function.count("\n")
+    return function.replace(INLINE, CALLED, 1) if lines > MAX_INLINED else function
 
 
 def prepare_text(body: Body, kernel: Kernel, vector: Vector) -> tuple[str, list[Writer]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Atom, Body, Kernel, Line, Sample, Sum
@@ -19,7 +20,30 @@ PIECE = 32  # vectors of events that go through functions together, before their
 PART = 8  # vectors: pieces are multiples of it
 PHASES = (("functions_first", "%early", "a"), ("loop", "%i", "t"))  # block, event and prefix of each phase
 MAX_BYTES = 1 << 14  # of what functions store for a piece: half of a small first-level cache
+# scalars that are vectors before the loop: of more, most would be spilled, each to as much memory as eight of them take as numbers
+# (61 parameters with 444 scalars: 137 ns per event for 170)
+MAX_SPREAD = 64
 CHUNK = 512  # vectors between two flushes: a product of that many mantissas stays below 2**512
+
+
+# copies the scalars of one set, which lie a row of sets apart
+OWN_SCALARS = """define internal void @own_scalars(ptr noalias %scalars, i64 %padded, i64 %set, ptr noalias %own, i64 %count) noinline {
+entry:
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %row = mul i64 %k, %padded
+  %index = add i64 %row, %set
+  %from = getelementptr double, ptr %scalars, i64 %index
+  %number = load double, ptr %from
+  %to = getelementptr double, ptr %own, i64 %k
+  store double %number, ptr %to
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}"""
 
 
 @dataclass(frozen=True)
@@ -56,11 +80,9 @@ class Block:
         return block_words(self.kernel)
 
     def text(self) -> tuple[str, list[Writer]]:
-        head, loop, flush = Writer(self.vector, "h"), Writer(self.vector, "t"), Writer(self.wide, "f")
-        self.load_scalars(head)
-        names = {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)} | find_tables(
-            self.kernel, head
-        )
+        head, flush = Writer(self.vector, "h"), Writer(self.wide, "f")
+        names = self.load_scalars(head) | find_tables(self.kernel, head)
+        loop = Writer(self.vector, "t", in_memory=self.in_memory)
         if isinstance(self.kernel.frame, Sample):
             return sample_text(self.kernel, self.vector, names, head)
         self.find_columns(head)
@@ -91,6 +113,7 @@ class Block:
         ]  # fmt: skip
         notes = [IN_ORDER] if pieces and not self.rank else []
         notes += [FIXED_ARGUMENT] if self.has_fixed_argument() else []
+        notes += [OWN_SCALARS] if self.in_memory else []
         text = "\n".join([*notes, self.rank.text(), *lines] if self.rank else [*notes, *lines])
         if self.rank:
             flush.intrinsics |= self.rank.declarations()
@@ -124,7 +147,8 @@ class Block:
         registers: dict[int, str] = {}
         for n, phase in enumerate(phases):
             label, event, prefix = PHASES[n] if n < len(PHASES) else (f"loop{n}", f"%i{n}", f"t{n}_")
-            w, before, carried = Writer(v, prefix), loops[-1].label if loops else "piece", len(self.sums.phis)
+            w = Writer(v, prefix, in_memory=self.in_memory)
+            before, carried = loops[-1].label if loops else "piece", len(self.sums.phis)
             self.sums.blocks = before, label
             addresses = self.places(w, event)
             known = [name for earlier in phases[:n] for name in earlier.stored]
@@ -202,10 +226,16 @@ class Block:
                 self.sums.update(loop, k, register)
         return registers
 
-    def load_scalars(self, head: Writer) -> None:
-        """Spread each scalar of this set over a vector."""
+    def load_scalars(self, head: Writer) -> dict[str, str]:
+        """Spread each scalar of this set over a vector, and return their registers; many are copied, to be loaded where they are used."""
         v = self.vector
         scalars, padded = argument(head, "scalars", "ptr"), argument(head, "padded")
+        if self.in_memory:
+            head.lines += [
+                f"  %own = alloca [{len(self.in_memory)} x double], align 64",
+                f"  call void @own_scalars(ptr {scalars}, i64 {padded}, i64 %set, ptr %own, i64 {len(self.in_memory)})",
+            ]
+            return {}
         for k, _ in enumerate(self.kernel.scalars):
             index = head.let(f"add i64 {head.let(f'mul i64 {padded}, {k}')}, %set")
             number = head.let(
@@ -216,6 +246,15 @@ class Block:
             one = head.let(f"insertelement {v.type} undef, {v.scalar} {number}, i32 0")
             spread = f"shufflevector {v.type} {one}, {v.type} undef, <{v.width} x i32> zeroinitializer"
             head.lines.append(f"  %s{k} = {spread}")
+        return {name: f"%s{k}" for k, name in enumerate(self.kernel.scalars)}
+
+    @cached_property
+    def in_memory(self) -> dict[str, str]:
+        """The places of scalars that are loaded where they are used: too many to stay in registers or, spread, in a cache."""
+        names = self.kernel.scalars
+        if len(names) <= MAX_SPREAD or not isinstance(self.kernel.frame, Sum) or self.has_fixed_argument():
+            return {}
+        return {name: f"getelementptr double, ptr %own, i64 {k}" for k, name in enumerate(names)}
 
     def find_columns(self, head: Writer) -> None:
         """Find where each column of this set begins, and where the full vectors end."""

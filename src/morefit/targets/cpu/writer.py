@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 from morefit.dataclass import dataclass
@@ -80,6 +80,8 @@ class Writer:
     functions: dict[tuple[str, Vector], None] = field(default_factory=dict)  # called so far, in order
     out_of_line: bool = False  # call functions instead of having them inlined: smaller, faster to compile
     definitions: list[str] = field(default_factory=list)  # of functions that the body calls
+    # names that are loaded where they are used, and their places
+    in_memory: Mapping[str, str] = field(default_factory=dict)
 
     def widened(self, vector: Vector) -> Writer:
         """Return a writer of vectors of another kind that adds to the same lines."""
@@ -87,7 +89,7 @@ class Writer:
 
     def inside(self, prefix: str) -> Writer:
         """Return a writer of the body of another function in the same module."""
-        return replace(self, prefix=prefix, lines=[])
+        return replace(self, prefix=prefix, lines=[], in_memory={})
 
     def let(self, text: str) -> str:
         """Give the result of an instruction a name."""

@@ -9,11 +9,12 @@ from pkgutil import iter_modules
 from morefit.targets.cpu.vecmath.function import REGISTERED, VectorFunction
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer, function_name
 
-__all__ = ["FAR", "FUNCTIONS", "define"]
+__all__ = ["CALLED", "FAR", "FUNCTIONS", "INLINE", "define"]
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
+INLINE, CALLED = "alwaysinline", "noinline"
 FUNCTIONS = {name: f for name, f in sorted(REGISTERED.items()) if not (f.flushed or f.far)}
 FAR = {name: f for name, f in sorted(REGISTERED.items()) if f.far}
 
@@ -47,5 +48,5 @@ def _definition(name: str, function: VectorFunction, w: Writer) -> str:
 
 def _attributes(function: VectorFunction, out_of_line: bool) -> str:
     called = out_of_line or function.out_of_line
-    place = "noinline cold" if function.far else "noinline" if called else "alwaysinline"
+    place = f"{CALLED} cold" if function.far else CALLED if called else INLINE
     return f"{place} nounwind willreturn memory(none) {ANY_DENORMALS}"
