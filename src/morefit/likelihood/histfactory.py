@@ -20,6 +20,7 @@ from morefit.likelihood.base import Point
 from morefit.likelihood.eliminate import Elimination, remembered
 from morefit.likelihood.evaluation import BadBins, Evaluation, PartData
 from morefit.likelihood.expected_counts import ExpectedCounts, at_order, counts_table
+from morefit.likelihood.smooth_sums import SmoothSum
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
@@ -134,7 +135,7 @@ class HistFactoryLikelihood(CountsLikelihood):
     def fits_whole(self) -> bool:
         return not self.auxiliary.others
 
-    def whole_sums(self, weighted: bool | None = None) -> CountsTable:
+    def whole_sums(self, weighted: bool | None = None, smooth: Sequence[SmoothSum] = ()) -> CountsTable:
         return self.table_of(2, self.floating_columns)
 
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:

@@ -22,8 +22,11 @@ from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
+from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
+from morefit.likelihood.parameters import symbols_of
+from morefit.likelihood.smooth_sums import SmoothSum, smooth_sums
 from morefit.likelihood.wider import resolved
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
@@ -60,6 +63,8 @@ class Ensemble:
     goal: float = GOAL  # of the EDM, of events that count once
     mean_weight: float = 1.0  # of stored datasets
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
+    polynomials: bool = True  # stand for smooth integrals for each event in whole fits
+    has_rows: bool = True  # what a conditional model is given are rows of the data that toys are drawn from
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[CompiledDraw | None, ...], WholeFit] | None = field(
@@ -192,7 +197,8 @@ class Ensemble:
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
         """The sums of each part."""
         each = zip(self.fitted.parts, self.formulas, strict=True)
-        return tuple(part.whole_sums(self.weighted or weight is not None) for part, weight in each)
+        weighted = [(part, self.weighted or weight is not None) for part, weight in each]
+        return tuple(p.whole_sums(w, s) for (p, w), s in zip(weighted, self.smooth, strict=True))
 
     @cached_property
     def scores(self) -> tuple[Compiled, ...]:
@@ -201,7 +207,8 @@ class Ensemble:
         if not (self.has_weights and all(part.has_scores for part in parts)):
             return ()
         each = zip(parts, self.formulas, strict=True)
-        sums = tuple(part.score_sums(self.weighted or weight is not None) for part, weight in each)
+        weighted = [(part, self.weighted or weight is not None) for part, weight in each]
+        sums = tuple(p.score_sums(w, s) for (p, w), s in zip(weighted, self.smooth, strict=True))
         return sums if can_fit_whole(parts, sums) else ()
 
     @cached_property
@@ -286,6 +293,28 @@ class Ensemble:
         """Return the cells of a part at start and truth, if its log density takes long."""
         rows = np.array([self.values_of(part, {}), self.values_of(part, self.truth)])
         return None if part.slow is None else part.slow.cells(rows)
+
+    @cached_property
+    def smooth(self) -> tuple[tuple[SmoothSum, ...], ...]:
+        """The integrals for each event of each part that polynomials of a column stand for; see ``exact``."""
+        return tuple(map(self.smooth_in, self.fitted.parts, self.drawn.parts))
+
+    def smooth_in(self, part: Likelihood, drawn: Likelihood) -> tuple[SmoothSum, ...]:
+        known = part.model.observables
+        if not self.polynomials or self.on_nodes or part.slow is None or len(known) == 1:
+            return ()
+        ranges = {o.name: (o.low, o.high) for o in known}
+        for o in drawn.model.given if self.has_rows and drawn.events else ():
+            ranges[o.name] = (float(drawn.data[o.name].min()), float(drawn.data[o.name].max()))
+        rows = [{p.name: p.start for p in part.all_parameters}, self.start, {**self.start, **self.truth}]
+        return smooth_sums(node_sums(part.model), symbols_of(part.parameters), ranges, rows)
+
+    @cached_property
+    def exact(self) -> Ensemble:
+        """The same with integrals for each event themselves, for toys where polynomials are not accurate."""
+        other = replace(self, polynomials=False)
+        other.boxes = self.boxes
+        return other
 
     @cached_property
     def at_nodes(self) -> Ensemble:

@@ -1,0 +1,176 @@
+"""Polynomials of a column in the place of integrals for each event: against these, in values, derivatives and toys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import morefit as mf
+from morefit.expr import evaluate
+from morefit.likelihood import coarse, smooth_sums
+from morefit.likelihood.accuracy import node_sums
+from morefit.likelihood.parameters import symbols_of
+from morefit.likelihood.smooth_sums import smooth_sum, smoothed
+from morefit.toys.ensemble import Ensemble
+from morefit.toys.whole_fits import are_rough
+
+
+def peak_with_errors() -> mf.Pdf:
+    """A peak with a width for each event and no closed integral, and a background; each with its density of widths."""
+    m, s = mf.Observable("m", 5.0, 5.6), mf.Observable("s", 0.005, 0.08)
+    mu, k = mf.Parameter("mu", 5.28, 5.2, 5.36), mf.Parameter("k", 1.1, 0.5, 2.0)
+    z = (m - mu) / (k * s)
+    peak = mf.Density((1 + z**2 / 4) ** -2.5, [m], given=[s])
+    slope, fraction = mf.Parameter("c", -2.0, -20.0, 5.0), mf.Parameter("f", 0.4, 0.0, 1.0)
+    signal = mf.Product([peak, mf.shapes.LogNormal(s, 0.015, 0.35)])
+    background = mf.Product([mf.Exponential(m, slope), mf.shapes.LogNormal(s, 0.022, 0.4)])
+    return mf.Sum([signal, background], fractions=[fraction])
+
+
+def decay_from_somewhere(power: float = 0.4) -> mf.Pdf:
+    """A decay time that is seen from a time on that each event has."""
+    t, a = mf.Observable("t", 0.0, 15.0), mf.Observable("a", 0.02, 2.0)
+    tau, p = mf.Parameter("tau", 1.5, 0.4, 6.0), mf.Parameter("p", power, 0.0, 2.0)
+    return mf.Density(mf.where(t > a, t**p * np.exp(-t / tau), 0.0), [t], given=[a])
+
+
+def given_rows(model: mf.Pdf, low: float, high: float, events: int = 300) -> mf.Likelihood:
+    (given,) = model.given
+    rows = {given.name: np.random.default_rng(1).uniform(low, high, events)}
+    return mf.Likelihood(model, mf.generate(model, given=rows, seed=1))
+
+
+def peak_likelihood() -> mf.Likelihood:
+    return mf.Likelihood(peak_with_errors(), {"m": np.empty(0), "s": np.empty(0)})
+
+
+def ensemble_of(likelihood: mf.Likelihood, **truth: float) -> Ensemble:
+    start = {p.name: p.start for p in likelihood.all_parameters}
+    return Ensemble(
+        drawn=likelihood, fitted=likelihood, truth={**start, **truth}, start=start, seed=3, backend=mf.Cpu(threads=1)
+    )  # fmt: skip
+
+
+MODELS = {
+    "peak": (peak_likelihood, {"mu": 5.29, "k": 0.9}),
+    "decay": (lambda: given_rows(decay_from_somewhere(), 0.1, 1.9), {"tau": 2.0, "p": 0.7}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_with_polynomials_are_those_with_integrals(name: str) -> None:
+    make, moved = MODELS[name]
+    ensemble = ensemble_of(make())
+    (smooth,), (likelihood,) = ensemble.smooth, ensemble.fitted.parts
+    assert smooth
+    toys = ensemble.draw(0, np.array([400]))
+    (data,), sets = toys.data, np.arange(1)
+    start = {p.name: p.start for p in likelihood.all_parameters}
+    for values in (start, start | moved):
+        full = np.array([[values[p.name] for p in likelihood.all_parameters]])
+        for request in (
+            likelihood.request(2, weighted=False),
+            likelihood.request(0, weighted=False, fisher=True),
+        ):
+            exact, other = (
+                data.bind(likelihood.compile_request(own), sets)(full)
+                for own in (request, smoothed(request, smooth))
+            )
+            np.testing.assert_allclose(other, exact, rtol=1e-7, atol=1e-7 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_polynomials_are_compared_with_what_they_stand_for(name: str) -> None:
+    make, moved = MODELS[name]
+    ensemble = ensemble_of(make())
+    ((one, *_),) = ensemble.smooth
+    values = ensemble.start | moved
+    x = np.linspace(one.low, one.high, 101)
+    there = evaluate(one.polynomial, {**values, one.name: x})
+    np.testing.assert_allclose(there, evaluate(one.node, {**values, one.name: x}), rtol=1e-8)
+    few = replace(one, terms=4)
+    sums = np.broadcast_to(evaluate(few.node, {**values, one.name: few.points(50)}), 54)[None]
+    off = np.log(
+        evaluate(few.polynomial, {**values, one.name: x}) / evaluate(one.node, {**values, one.name: x})
+    )
+    assert few.errors(sums)[0] >= 0.9 * np.abs(off).max() > 1e-6
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_toys_with_polynomials_are_those_without(name: str) -> None:
+    make, truth = MODELS[name]
+    ensemble = ensemble_of(make(), **truth)
+    assert any(ensemble.smooth) and not any(ensemble.exact.smooth)
+    sizes = np.full(30, 300)
+    fits, exact = (one.draw(0, sizes).fit() for one in (ensemble, ensemble.exact))
+    assert fits.valid.all() and exact.valid.all()
+    assert np.abs((fits.values - exact.values) / exact.errors).max() < 1e-4
+    np.testing.assert_allclose(fits.errors, exact.errors, rtol=1e-5)
+    np.testing.assert_allclose(fits.nll, exact.nll, atol=1e-5)
+
+
+def test_toys_that_end_where_polynomials_are_wrong_are_fitted_with_integrals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ensemble = ensemble_of(peak_likelihood())
+    sizes = np.full(5, 300)
+    exact = ensemble.exact.draw(0, sizes).fit()
+    monkeypatch.setattr(smooth_sums, "WORST", 0.0)
+    fits = ensemble.draw(0, sizes).fit()
+    assert are_rough(fits, ensemble).all()
+    np.testing.assert_array_equal(fits.values, exact.values)
+    np.testing.assert_array_equal(fits.errors, exact.errors)
+
+
+def test_no_polynomial_where_there_is_no_smooth_one() -> None:
+    model = decay_from_somewhere()
+    (node,) = node_sums(model)
+    start = [{p.name: p.start for p in model.parameters}]
+    floating = symbols_of(model.parameters)
+    assert smooth_sum(node, floating, {"a": (0.02, 2.0)}, start) is not None
+    # a power of zero, one value alone, nothing that floats
+    assert smooth_sum(node, floating, {"a": (0.0, 2.0)}, start) is None
+    assert smooth_sum(node, floating, {"a": (1.0, 1.0)}, start) is None
+    assert smooth_sum(node, (), {"a": (0.02, 2.0)}, start) is None
+
+
+def test_given_datasets_may_have_other_rows_than_the_likelihood() -> None:
+    model = decay_from_somewhere()
+    likelihood = given_rows(model, 0.9, 1.1)
+    rows = np.random.default_rng(2).uniform(0.05, 1.9, 400)
+    data = mf.generate(model, given={"a": rows}, seed=4)
+    fits = mf.fit_many(likelihood, [data, data], backend=mf.Cpu(threads=1))
+    single = mf.fit(model, data)
+    for name in ("tau", "p"):
+        off = np.abs(fits.values[name] - single.values[name]) / single.errors[name]
+        assert off.max() < 1e-3
+
+
+def test_weighted_toys_with_polynomials_have_the_same_errors() -> None:
+    model = peak_with_errors()
+    m = next(o for o in model.observables if o.name == "m")
+    columns = {o.name: np.empty(0) for o in model.observables}
+    likelihood = mf.Likelihood(model, columns, weights=1 / (0.9 - 0.6 * np.exp(-(m - 4.9) / 0.4)))
+    ensemble = ensemble_of(likelihood)
+    fits, exact = (one.draw(0, np.full(10, 300)).fit() for one in (ensemble, ensemble.exact))
+    np.testing.assert_allclose(fits.errors, exact.errors, rtol=1e-5)
+
+
+@pytest.mark.parametrize("own_events", [False, True])
+def test_nodes_are_judged_alike_by_compiled_code(own_events: bool) -> None:
+    model = peak_with_errors()
+    rng, rows = np.random.default_rng(5), coarse.MANY
+    values = {p.name: np.full(rows, p.start) for p in model.parameters}
+    values["k"] = np.geomspace(1e-6, 1.5, rows)  # too narrow for the nodes at the start
+    shape = (rows, coarse.EVENTS) if own_events else (coarse.EVENTS,)
+    events = {"m": rng.uniform(5.0, 5.6, shape), "s": rng.uniform(0.01, 0.05, shape)}
+    settings = peak_likelihood().settings
+    many = coarse.coarse_rows(model, values, events, settings)
+    single = []
+    for k in range(rows):
+        own = {name: column[k] if own_events else column for name, column in events.items()}
+        single += coarse.coarse_rows(model, {n: v[k] for n, v in values.items()}, own, settings).tolist()
+    assert many.tolist() == single
+    assert 0 < many.sum() < rows
