@@ -11,8 +11,9 @@ import morefit as mf
 from morefit.expr import evaluate
 from morefit.likelihood import coarse, smooth_sums
 from morefit.likelihood.accuracy import node_sums
-from morefit.likelihood.parameters import symbols_of
-from morefit.likelihood.smooth_sums import smooth_sum, smoothed
+from morefit.likelihood.smooth_sums import smoothed
+from morefit.model.integrate.smooth import smooth_column, smooth_sum
+from morefit.sampling import conditional_rows
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.whole_fits import are_rough
 
@@ -87,13 +88,14 @@ def test_polynomials_are_compared_with_what_they_stand_for(name: str) -> None:
     ensemble = ensemble_of(make())
     ((one, *_),) = ensemble.smooth
     values = ensemble.start | moved
-    x = np.linspace(one.low, one.high, 101)
-    there = evaluate(one.polynomial, {**values, one.name: x})
-    np.testing.assert_allclose(there, evaluate(one.node, {**values, one.name: x}), rtol=1e-8)
-    few = replace(one, terms=4)
-    sums = np.broadcast_to(evaluate(few.node, {**values, one.name: few.points(50)}), 54)[None]
+    x = np.linspace(one.own.low, one.own.high, 101)
+    there = evaluate(one.polynomial, {**values, one.own.name: x})
+    np.testing.assert_allclose(there, evaluate(one.node, {**values, one.own.name: x}), rtol=1e-8)
+    few = replace(one, own=replace(one.own, terms=4))
+    sums = np.broadcast_to(evaluate(few.node, {**values, one.own.name: few.own.points(50)}), 54)[None]
     off = np.log(
-        evaluate(few.polynomial, {**values, one.name: x}) / evaluate(one.node, {**values, one.name: x})
+        evaluate(few.polynomial, {**values, one.own.name: x})
+        / evaluate(one.node, {**values, one.own.name: x})
     )
     assert few.errors(sums)[0] >= 0.9 * np.abs(off).max() > 1e-6
 
@@ -128,12 +130,12 @@ def test_no_polynomial_where_there_is_no_smooth_one() -> None:
     model = decay_from_somewhere()
     (node,) = node_sums(model)
     start = [{p.name: p.start for p in model.parameters}]
-    floating = symbols_of(model.parameters)
-    assert smooth_sum(node, floating, {"a": (0.02, 2.0)}, start) is not None
-    # a power of zero, one value alone, nothing that floats
-    assert smooth_sum(node, floating, {"a": (0.0, 2.0)}, start) is None
-    assert smooth_sum(node, floating, {"a": (1.0, 1.0)}, start) is None
-    assert smooth_sum(node, (), {"a": (0.02, 2.0)}, start) is None
+    assert smooth_sum(node, {"a": (0.02, 2.0)}, start) is not None
+    # a power of zero, one value alone, too few terms
+    assert smooth_sum(node, {"a": (0.0, 2.0)}, start) is None
+    assert smooth_sum(node, {"a": (1.0, 1.0)}, start) is None
+    assert smooth_sum(node, {"a": (0.02, 2.0)}, start, most=8) is None
+    assert smooth_sums.smooth_sums([node], (), {"a": (0.02, 2.0)}, start) == ()
 
 
 def test_given_datasets_may_have_other_rows_than_the_likelihood() -> None:
@@ -156,6 +158,50 @@ def test_weighted_toys_with_polynomials_have_the_same_errors() -> None:
     ensemble = ensemble_of(likelihood)
     fits, exact = (one.draw(0, np.full(10, 300)).fit() for one in (ensemble, ensemble.exact))
     np.testing.assert_allclose(fits.errors, exact.errors, rtol=1e-5)
+
+
+def test_events_drawn_with_a_polynomial_are_those_with_an_integral(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = mf.generate(peak_with_errors(), 3_000, seed=6)
+    monkeypatch.setattr(conditional_rows, "smooth_sum", lambda *_: None)
+    exact = mf.generate(peak_with_errors(), 3_000, seed=6)
+    for name in data.names:
+        np.testing.assert_allclose(data[name], exact[name], rtol=1e-12)
+
+
+def accepted_decay() -> mf.Likelihood:
+    """A decay with an acceptance that is a spline, and a resolution for each event."""
+    t, s = mf.Observable("t", 0.3, 12.0), mf.Observable("s", 0.01, 0.12)
+    heights = [mf.Parameter(f"a{k}", v, 0.05, 3.0) for k, v in enumerate([0.5, 0.9, 1.1])]
+    decay = mf.shapes.Decay(t, 1.5, sigma=[s], given=[s])
+    return given_rows(
+        mf.Efficiency(decay, mf.spline(t, [0.3, 1.0, 2.5, 6.0, 12.0], [0.2, *heights, 1.0])), 0.011, 0.119
+    )
+
+
+def test_columns_that_take_long_are_polynomials_but_for_rounding() -> None:
+    ensemble = ensemble_of(accepted_decay())
+    (sums,), (part,) = ensemble.compiled, ensemble.fitted.parts
+    ranges = ensemble.ranges_of(part, part)
+    others = {expr: smooth_column(expr, ranges) for expr in sums.per_dataset.values()}
+    replaced = [(expr, other) for expr, other in others.items() if other is not expr]
+    assert replaced
+    x = np.linspace(*ranges["s"], 501)
+    for expr, other in replaced:
+        np.testing.assert_allclose(evaluate(other, {"s": x}), evaluate(expr, {"s": x}), rtol=2e-12)
+
+
+def test_columns_stay_as_they_are_where_no_polynomial_is_as_exact() -> None:
+    s = mf.Observable("s", 0.0, 1.0).expr
+    dear = sum(np.exp(-((s - k / 40) ** 2) * 1e5) for k in range(40))  # narrow peaks
+    assert smooth_column(dear, {"s": (0.0, 1.0)}) is dear
+    assert smooth_column(np.exp(s), {"s": (0.0, 1.0)}) is np.exp(s)  # cheap
+
+
+def test_toys_with_polynomials_for_columns_are_those_without() -> None:
+    ensemble = ensemble_of(accepted_decay())
+    fits, exact = (one.draw(0, np.full(20, 300)).fit() for one in (ensemble, ensemble.exact))
+    assert np.abs((fits.values - exact.values) / exact.errors).max() < 1e-6
+    np.testing.assert_allclose(fits.nll, exact.nll, rtol=1e-10)
 
 
 @pytest.mark.parametrize("own_events", [False, True])

@@ -26,9 +26,10 @@ from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_a
 from morefit.likelihood.parameters import symbols_of
 from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.slow_terms import SlowTerms
-from morefit.likelihood.smooth_sums import SmoothSum, smoothed
+from morefit.likelihood.smooth_sums import smoothed
 from morefit.likelihood.sums import constrained, request_of, second_derivatives, triangle, unpack
 from morefit.model import Pdf
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events

@@ -20,10 +20,10 @@ from morefit.likelihood.base import Point
 from morefit.likelihood.eliminate import Elimination, remembered
 from morefit.likelihood.evaluation import BadBins, Evaluation, PartData
 from morefit.likelihood.expected_counts import ExpectedCounts, at_order, counts_table
-from morefit.likelihood.smooth_sums import SmoothSum
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.targets.base import Backend
 
 

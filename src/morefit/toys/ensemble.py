@@ -26,12 +26,13 @@ from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
 from morefit.likelihood.parameters import symbols_of
-from morefit.likelihood.smooth_sums import SmoothSum, smooth_sums
+from morefit.likelihood.smooth_sums import smooth_sums
 from morefit.likelihood.wider import resolved
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.whole import accurate_at, can_fit_whole, whole_part
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
@@ -303,11 +304,16 @@ class Ensemble:
         known = part.model.observables
         if not self.polynomials or self.on_nodes or part.slow is None or len(known) == 1:
             return ()
-        ranges = {o.name: (o.low, o.high) for o in known}
-        for o in drawn.model.given if self.has_rows and drawn.events else ():
-            ranges[o.name] = (float(drawn.data[o.name].min()), float(drawn.data[o.name].max()))
+        ranges = self.ranges_of(part, drawn)
         rows = [{p.name: p.start for p in part.all_parameters}, self.start, {**self.start, **self.truth}]
         return smooth_sums(node_sums(part.model), symbols_of(part.parameters), ranges, rows)
+
+    def ranges_of(self, part: Likelihood, drawn: Likelihood) -> dict[str, tuple[float, float]]:
+        """Return between which values the columns of a part lie in all toys."""
+        ranges = {o.name: (o.low, o.high) for o in part.model.observables}
+        for o in drawn.model.given if self.has_rows and drawn.events else ():
+            ranges[o.name] = (float(drawn.data[o.name].min()), float(drawn.data[o.name].max()))
+        return ranges
 
     @cached_property
     def exact(self) -> Ensemble:
@@ -345,6 +351,7 @@ class Ensemble:
                 finer=self.finer,
                 scores=scores,
                 weight=weight,
+                ranges=self.ranges_of(part, drawn) if self.polynomials else None,
             )
             for part, drawn, compiled, scores, weight in zip(
                 self.fitted.parts,
