@@ -137,7 +137,7 @@ def test_issue_toys_of_an_end_point_were_fitted_again_one_by_one():
     bound = mf.Density(mf.where(m < end, m * np.sqrt(inside) * np.exp(c * (1 - (m / end) ** 2)), 0.0), [m])
     parts = [mf.Gaussian(m, 5.279, width), bound, mf.Exponential(m, slope)]
     toys = mf.toy_study(mf.Sum(parts, fractions=[f, g]), toys=40, events=1000, seed=1, progress=False)
-    assert toys.fraction_by("newton") == 1.0
+    assert toys.fraction_by("newton, another start") == 0.0
 
 
 def test_boxes_are_made_anew_where_they_no_longer_resolve_the_peak(remakes):
