@@ -15,7 +15,7 @@ from morefit.likelihood.smooth_sums import smoothed
 from morefit.model.integrate.smooth import smooth_column, smooth_sum
 from morefit.sampling import conditional_rows
 from morefit.toys.ensemble import Ensemble
-from morefit.toys.whole_fits import are_rough
+from morefit.toys.polynomials import are_rough, column_ranges
 
 
 def peak_with_errors() -> mf.Pdf:
@@ -126,6 +126,16 @@ def test_toys_that_end_where_polynomials_are_wrong_are_fitted_with_integrals(
     np.testing.assert_array_equal(fits.errors, exact.errors)
 
 
+def test_some_of_chosen_toys_are_those_toys() -> None:
+    # toys that are fitted again with finer boxes may have to be fitted once more without polynomials
+    ensemble = ensemble_of(peak_likelihood())
+    all_toys = ensemble.draw(3, np.full(8, 50))
+    some = all_toys.some(np.array([1, 4, 6])).some(np.array([1, 2]))
+    assert some.numbers.tolist() == [7, 9] and some.one(1).numbers.tolist() == [9]
+    fits, again = all_toys.fit_whole(ensemble), some.fit_whole(ensemble)
+    np.testing.assert_array_equal(again.values, fits.values[[4, 6]])
+
+
 def test_no_polynomial_where_there_is_no_smooth_one() -> None:
     model = decay_from_somewhere()
     (node,) = node_sums(model)
@@ -181,7 +191,7 @@ def accepted_decay() -> mf.Likelihood:
 def test_columns_that_take_long_are_polynomials_but_for_rounding() -> None:
     ensemble = ensemble_of(accepted_decay())
     (sums,), (part,) = ensemble.compiled, ensemble.fitted.parts
-    ranges = ensemble.ranges_of(part, part)
+    ranges = column_ranges(ensemble, part, part)
     others = {expr: smooth_column(expr, ranges) for expr in sums.per_dataset.values()}
     replaced = [(expr, other) for expr, other in others.items() if other is not expr]
     assert replaced

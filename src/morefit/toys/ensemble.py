@@ -14,6 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
+from morefit.expr.quadrature import NodeDomain
 from morefit.garbage import without_collection
 from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
@@ -22,11 +23,8 @@ from morefit.kernel.measured_program import MeasuredTable
 from morefit.kernel.program import Driver
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
-from morefit.likelihood.accuracy import node_sums
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
-from morefit.likelihood.parameters import symbols_of
-from morefit.likelihood.smooth_sums import smooth_sums
 from morefit.likelihood.wider import resolved
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
@@ -40,6 +38,7 @@ from morefit.targets.base import Backend, CompiledDraw, CountsPart, WholeFit, Wh
 from morefit.targets.cpu.run import Cpu
 from morefit.toys.batch import GOAL, Toys
 from morefit.toys.pairs import check_pairs
+from morefit.toys.polynomials import column_ranges, smooth_in
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
 WEIGHED = 200  # events whose weights show how large those of toys are
@@ -162,7 +161,8 @@ class Ensemble:
     def with_finer_boxes(self) -> Ensemble | None:
         """The same with more accurate integrals in whole fits, if there are integrals by boxes and such fits."""
         sums = (own for own in self.compiled if isinstance(own, Compiled)) if self.has_whole_fit else ()
-        if self.finer or not any(own.integrals for own in sums):
+        boxed = (not isinstance(one.integral.domain, NodeDomain) for own in sums for one in own.integrals)
+        if self.finer or not any(boxed):
             return None
         other = replace(self, finer=FINER)
         with suppress(ModelError):  # there may be no integral between start and limits
@@ -298,22 +298,8 @@ class Ensemble:
     @cached_property
     def smooth(self) -> tuple[tuple[SmoothSum, ...], ...]:
         """The integrals for each event of each part that polynomials of a column stand for; see ``exact``."""
-        return tuple(map(self.smooth_in, self.fitted.parts, self.drawn.parts))
-
-    def smooth_in(self, part: Likelihood, drawn: Likelihood) -> tuple[SmoothSum, ...]:
-        known = part.model.observables
-        if not self.polynomials or self.on_nodes or part.slow is None or len(known) == 1:
-            return ()
-        ranges = self.ranges_of(part, drawn)
-        rows = [{p.name: p.start for p in part.all_parameters}, self.start, {**self.start, **self.truth}]
-        return smooth_sums(node_sums(part.model), symbols_of(part.parameters), ranges, rows)
-
-    def ranges_of(self, part: Likelihood, drawn: Likelihood) -> dict[str, tuple[float, float]]:
-        """Return between which values the columns of a part lie in all toys."""
-        ranges = {o.name: (o.low, o.high) for o in part.model.observables}
-        for o in drawn.model.given if self.has_rows and drawn.events else ():
-            ranges[o.name] = (float(drawn.data[o.name].min()), float(drawn.data[o.name].max()))
-        return ranges
+        pairs = zip(self.fitted.parts, self.drawn.parts, strict=True)
+        return tuple(smooth_in(self, part, drawn) for part, drawn in pairs)
 
     @cached_property
     def exact(self) -> Ensemble:
@@ -351,7 +337,7 @@ class Ensemble:
                 finer=self.finer,
                 scores=scores,
                 weight=weight,
-                ranges=self.ranges_of(part, drawn) if self.polynomials else None,
+                ranges=column_ranges(self, part, drawn) if self.polynomials else None,
             )
             for part, drawn, compiled, scores, weight in zip(
                 self.fitted.parts,

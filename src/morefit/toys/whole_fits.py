@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Flags, Integers
+from morefit.arrays import Integers
 from morefit.kernel.fit_layout import FitRows
-from morefit.likelihood.parameters import symbols_of
-from morefit.likelihood.smooth_sums import rough_rows
 from morefit.minimise.batch import FAILED, NEWTON, Fits, methods
 from morefit.minimise.newton import is_valid
 from morefit.minimise.trust_region import CONVERGED
@@ -18,7 +16,8 @@ from morefit.random.host import part_key
 from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, envelope_error
 from morefit.targets.base import Events, PartBatch, ToyBatch
-from morefit.toys.on_nodes import fit_on_nodes, part_values
+from morefit.toys.on_nodes import fit_on_nodes
+from morefit.toys.polynomials import are_rough
 
 if TYPE_CHECKING:
     from morefit.toys.batch import Toys
@@ -56,15 +55,6 @@ def fit_exactly(toys: Toys, ensemble: Ensemble, fits: Fits) -> None:
         (exact,) = fit_events([(toys.some(some), ensemble.exact)])
         if exact is not None:
             fits.take_all(some, exact)
-
-
-def are_rough(fits: Fits, ensemble: Ensemble) -> Flags:
-    """Return which fits ended where polynomials are not accurate."""
-    rough = np.zeros(len(fits.values), np.bool_)
-    parts, each = ensemble.fitted.parts, part_values(fits.values, ensemble)
-    for part, full, smooth in zip(parts, each, ensemble.smooth, strict=True):
-        rough |= rough_rows(smooth, symbols_of(part.all_parameters), full, part.settings)
-    return rough
 
 
 def fit_slow(toys: Toys, ensemble: Ensemble) -> Fits | None:
