@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -194,12 +194,19 @@ def smooth_sum(
     return None
 
 
-@np.errstate(all="ignore")
 def smooth_column(expr: Expr, ranges: Mapping[str, tuple[float, float]]) -> Expr:
     """Return a polynomial for an expression of one column alone that takes long, if there is one but for rounding."""
     if price(expr) < DEAR or leaves(Op.SCALAR, expr):
         return expr
-    for own in interpolations(expr, ranges):
+    known = [(leaf.name, ranges[leaf.name]) for leaf in leaves(Op.COLUMN, expr) if leaf.name in ranges]
+    return column_polynomial(expr, *known[0]) if len(known) == 1 else expr
+
+
+@lru_cache(maxsize=256)  # every study and every call of fit_many asks
+@np.errstate(all="ignore")
+def column_polynomial(expr: Expr, name: str, ends: tuple[float, float]) -> Expr:
+    """Return the polynomial of the fewest terms for an expression of one column, but for rounding, or itself if there is none."""
+    for own in interpolations(expr, {name: ends}):
         values = own.values_of(expr, [{}], own.points(CHECKS * own.terms))
         if np.all(own.errors(values) <= ROUNDED * np.abs(values[:, own.terms :])):
             return own.through(values[0, : own.terms])
