@@ -10,7 +10,7 @@ import pytest
 import morefit as mf
 from morefit.expr import evaluate
 from morefit.likelihood import coarse, smooth_sums
-from morefit.likelihood.accuracy import node_sums
+from morefit.likelihood.accuracy import node_rules, node_sums
 from morefit.likelihood.smooth_sums import smoothed
 from morefit.model.integrate.smooth import smooth_column, smooth_sum
 from morefit.sampling import conditional_rows
@@ -198,6 +198,12 @@ def test_columns_that_take_long_are_polynomials_but_for_rounding() -> None:
     x = np.linspace(*ranges["s"], 501)
     for expr, other in replaced:
         np.testing.assert_allclose(evaluate(other, {"s": x}), evaluate(expr, {"s": x}), rtol=2e-12)
+
+
+def test_sums_of_terms_have_no_nodes_that_could_be_too_few() -> None:
+    model = accepted_decay().model
+    assert node_sums(model) and not node_rules(model)
+    assert all(finer is not node for node, finer in node_rules(peak_with_errors()))
 
 
 def test_columns_stay_as_they_are_where_no_polynomial_is_as_exact() -> None:

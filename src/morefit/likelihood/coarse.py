@@ -19,7 +19,7 @@ from morefit.expr import (
     with_coarser_rules,
     with_finer_rules,
 )
-from morefit.likelihood.accuracy import node_sums
+from morefit.likelihood.accuracy import node_rules
 from morefit.model import Pdf
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets.base import Events
@@ -48,7 +48,9 @@ def coarse_rows(
     """
     own = np.broadcast_arrays(*(np.atleast_1d(values[p.name]) for p in model.parameters)) or [np.zeros(1)]
     names, coarse = [p.name for p in model.parameters], np.zeros(len(own[0]), np.bool_)
-    sums = node_sums(model)
+    sums = [node for node, _ in node_rules(model)]
+    if not sums:
+        return coarse
     if all(c.ndim == 1 for c in events.values()) and not any(leaves(Op.SCALAR, node) for node in sums):
         own = [column[:1] for column in own]  # all rows are alike
     count = len(own[0])
