@@ -12,7 +12,7 @@ from morefit.expr import evaluate
 from morefit.likelihood import coarse, smooth_sums
 from morefit.likelihood.accuracy import node_rules, node_sums
 from morefit.likelihood.smooth_sums import smoothed
-from morefit.model.integrate.smooth import smooth_column, smooth_sum
+from morefit.model.integrate.smooth import Grid, smooth_column, smooth_sum, values_of
 from morefit.sampling import conditional_rows
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.polynomials import are_rough, column_ranges
@@ -54,9 +54,21 @@ def ensemble_of(likelihood: mf.Likelihood, **truth: float) -> Ensemble:
     )  # fmt: skip
 
 
+def tagged_decay() -> mf.Likelihood:
+    """An asymmetry with a tag and a resolution for each event, times an acceptance that has no closed integral."""
+    t, s, q = mf.Observable("t", 0.0, 10.0), mf.Observable("s", 0.02, 0.2), mf.Observable("q", -1.0, 1.0)
+    tau, asymmetry = mf.Parameter("tau", 1.5, 1.0, 2.2), mf.Parameter("S", 0.7, -1.0, 1.0)
+    rate = np.exp(-t / tau) * (1 + 0.5 * q * asymmetry * np.sin(0.5 * t) * np.exp(-s))
+    model = mf.Density(rate / (1 + np.exp((0.6 - t) / (0.2 + s))), [t], given=[q, s])
+    rng = np.random.default_rng(7)
+    rows = {"q": rng.choice([-1.0, 1.0], 300), "s": rng.uniform(0.021, 0.199, 300)}
+    return mf.Likelihood(model, mf.generate(model, given=rows, seed=1))
+
+
 MODELS = {
     "peak": (peak_likelihood, {"mu": 5.29, "k": 0.9}),
     "decay": (lambda: given_rows(decay_from_somewhere(), 0.1, 1.9), {"tau": 2.0, "p": 0.7}),
+    "tagged": (tagged_decay, {"tau": 1.6, "S": 0.5}),
 }
 
 
@@ -83,21 +95,27 @@ def test_sums_with_polynomials_are_those_with_integrals(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_polynomials_are_compared_with_what_they_stand_for(name: str) -> None:
+@pytest.mark.parametrize("of_log", [False, True])
+def test_polynomials_are_compared_with_what_they_stand_for(name: str, of_log: bool) -> None:
     make, moved = MODELS[name]
     ensemble = ensemble_of(make())
     ((one, *_),) = ensemble.smooth
-    values = ensemble.start | moved
-    x = np.linspace(one.own.low, one.own.high, 101)
-    there = evaluate(one.polynomial, {**values, one.own.name: x})
-    np.testing.assert_allclose(there, evaluate(one.node, {**values, one.own.name: x}), rtol=1e-8)
-    few = replace(one, own=replace(one.own, terms=4))
-    sums = np.broadcast_to(evaluate(few.node, {**values, one.own.name: few.own.points(50)}), 54)[None]
-    off = np.log(
-        evaluate(few.polynomial, {**values, one.own.name: x})
-        / evaluate(one.node, {**values, one.own.name: x})
+    one = replace(
+        one,
+        grid=Grid(tuple(replace(a, terms=a.terms + 10, in_log=a.low > 0) for a in one.grid.axes)),
+        of_log=of_log,
     )
-    assert few.errors(sums)[0] >= 0.9 * np.abs(off).max() > 1e-6
+    values = ensemble.start | moved
+    x = np.random.default_rng(1)
+    points = {a.column.name: x.uniform(a.low, a.high, 101) for a in one.grid.axes}
+    exact = evaluate(one.node, {**values, **points})
+    np.testing.assert_allclose(evaluate(one.polynomial, {**values, **points}), exact, rtol=1e-8)
+    np.testing.assert_allclose(evaluate(one.fixed(values), points), exact, rtol=1e-8)
+    few = replace(one, grid=Grid(tuple(replace(a, terms=4) for a in one.grid.axes)))
+    checks = [40] * len(few.grid.axes)
+    sums = values_of(few.node, [values], few.grid.points(checks))
+    off = np.abs(evaluate(few.polynomial, {**values, **points}) / exact - 1)
+    assert few.errors(sums, checks)[0] >= 0.9 * off.max() > 1e-6
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -111,6 +129,14 @@ def test_toys_with_polynomials_are_those_without(name: str) -> None:
     assert np.abs((fits.values - exact.values) / exact.errors).max() < 1e-4
     np.testing.assert_allclose(fits.errors, exact.errors, rtol=1e-5)
     np.testing.assert_allclose(fits.nll, exact.nll, atol=1e-5)
+
+
+def test_a_tag_needs_a_line() -> None:
+    ((one,),) = ensemble_of(tagged_decay()).smooth
+    terms = {axis.column.name: axis.terms for axis in one.grid.axes}
+    assert (
+        terms["q"] == 3 and terms["s"] > 3 and not one.of_log
+    )  # the third term of a line is zero, which shows that it is one
 
 
 def test_toys_that_end_where_polynomials_are_wrong_are_fitted_with_integrals(

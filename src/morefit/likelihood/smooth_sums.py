@@ -1,4 +1,4 @@
-"""Likelihoods with polynomials of a column in the place of integrals for each event, as ``model/integrate/smooth.py`` makes them."""
+"""Likelihoods with polynomials of columns in the place of integrals for each event, as ``model/integrate/smooth.py`` makes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from morefit.targets.base import Events
 
 WORST = 1e-8  # of the logarithm of an integral where a fit ended
 MAX_SUMS = 500  # coefficients and their derivatives: more take seconds to compile
-CHECKS = 9  # points at which a polynomial is compared with what it stands for, where a fit ended
+CHECKS = (
+    9,
+    3,
+    3,
+)  # points along each axis at which a polynomial of one, two or three columns is compared, where a fit ended
 
 
 def smooth_sums(
@@ -25,7 +29,7 @@ def smooth_sums(
     ranges: Mapping[str, tuple[float, float]],
     rows: Sequence[Mapping[str, float]],
 ) -> tuple[SmoothSum, ...]:
-    """Return those of some sums over nodes that are smooth in their only column, at rows of parameters."""
+    """Return those of some sums over nodes that are smooth in their few columns, at rows of parameters."""
     each = []
     for node in nodes:
         moving = len({*leaves(Op.SCALAR, node)} & {*floating})
@@ -49,8 +53,10 @@ def rough_rows(
     """Return at which rows of all parameters polynomials are not what they stand for."""
     rough = np.zeros(len(full), np.bool_)
     for one in smooth:
-        points = one.own.points(CHECKS)
+        checks = [CHECKS[len(one.grid.axes) - 1]] * len(one.grid.axes)
+        points = one.grid.points(checks)
         compiled = compile_values((one.node,), tuple(parameters), settings)
-        bound = compiled.bind(Columns({one.own.name: points}), Events.all_sets(len(points)))
-        rough |= ~(one.errors(bound(full)[:, 0]) <= WORST)
+        count = len(next(iter(points.values())))
+        bound = compiled.bind(Columns(points), Events.all_sets(count))
+        rough |= ~(one.errors(bound(full)[:, 0], checks) <= WORST)
     return rough

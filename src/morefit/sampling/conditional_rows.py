@@ -111,7 +111,7 @@ class KnownColumns:
         """Return what stands for integrals for each event in a density: tables of those that depend on a row alone.
 
         Every candidate would compute them anew, over hundreds of nodes; there are as many rows as events, or fewer. What
-        depends on one column that was drawn is a polynomial of it, if it is smooth.
+        depends on columns that were drawn is a polynomial of them, if it is smooth.
         """
         if self.rows is None:
             ranges = {o.name: (o.low, o.high) for o in given}

@@ -1,4 +1,4 @@
-"""Toys whose integrals for each event are polynomials of a column: which of them, and whether they hold where fits ended."""
+"""Toys whose integrals for each event are polynomials of columns: which of them, and whether they hold where fits ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def smooth_in(ensemble: Ensemble, part: Likelihood, drawn: Likelihood) -> tuple[SmoothSum, ...]:
-    """Return the integrals for each event of a part of several columns that polynomials of one of them stand for."""
+    """Return the integrals for each event of a part of several columns that polynomials of some of them stand for."""
     if not ensemble.polynomials or ensemble.on_nodes or part.slow is None or len(part.model.observables) == 1:
         return ()
     start = ensemble.start
