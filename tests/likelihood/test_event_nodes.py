@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from backend_rows import there
-from morefit.likelihood.event_nodes import FollowedNodes
+from morefit.likelihood.event_nodes import Cells, FollowedNodes
 
 PROMISE = 1e-8  # of the density
 M, D, T = mf.Observable("m", 4.5, 6.5), mf.Observable("d", -1.0, 1.0), mf.Observable("t", 0.0, 5.0)
@@ -132,3 +132,15 @@ def test_weighted_fits_have_the_errors_of_events():
     score = nll.fisher([result.values["mu"], result.values["s"]])
     inverse = np.linalg.inv(nll.hessian([result.values["mu"], result.values["s"]]))
     np.testing.assert_allclose(result.covariance, inverse @ score @ inverse, rtol=1e-4)
+
+
+@pytest.mark.parametrize("width", [0.3, 0.5, 1.0])
+def test_interpolated_log_densities_are_farthest_where_they_are_compared(width: float) -> None:
+    # toys are judged by four points of each cell, not by all over it
+    cells, full = Cells.over(np.linspace(0.0, 8.0, 9)), np.zeros((1, 1))
+
+    def logs(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.log(1 + np.exp(-0.5 * ((points - 3.7) / width) ** 2))[None] * np.ones((len(rows), 1))
+
+    everywhere = cells.errors(np.linspace(0.0, 8.0, 3001), logs, full)[0]
+    assert cells.errors(cells.farthest, logs, full)[0] > 0.5 * everywhere > 0

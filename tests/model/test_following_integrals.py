@@ -133,6 +133,29 @@ def test_a_valley_below_zero_is_not_a_narrow_peak():
         assert bool(is_unresolved(out, limits, edges, 1, 1, 1)) is coarse
 
 
+def test_what_adds_nothing_to_an_integral_is_no_narrow_peak():
+    edges, limits = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    for height, curvature, coarse in (
+        (1e-8, -1e20, False),
+        (1e3, -1e11, True),
+    ):  # rounding at the end of a root
+        out = np.array([1.0, 0.0, height, curvature, 0.0])
+        assert bool(is_unresolved(out, limits, edges, 1, 1, 1)) is coarse
+
+
+def test_issue_toys_of_an_end_point_were_fitted_again_one_by_one():
+    # the root at the end point has a height and a curvature by rounding: half of the toys used to be fitted step by step
+    m = mf.Observable("m", 5.18, 5.30)
+    end, c = mf.Parameter("end", 5.285, 5.27, 5.295), mf.Parameter("c", -25.0, -80.0, -2.0)
+    slope, width = mf.Parameter("slope", -60.0, -200.0, -20.0), mf.Parameter("w", 0.003, 0.001, 0.01)
+    f, g = mf.Parameter("f", 0.3, 0.0, 1.0), mf.Parameter("g", 0.6, 0.0, 1.0)
+    inside = mf.where(m < end, 1 - (m / end) ** 2, 1e-3)
+    bound = mf.Density(mf.where(m < end, m * np.sqrt(inside) * np.exp(c * (1 - (m / end) ** 2)), 0.0), [m])
+    parts = [mf.Gaussian(m, 5.279, width), bound, mf.Exponential(m, slope)]
+    toys = mf.toy_study(mf.Sum(parts, fractions=[f, g]), toys=40, events=1000, seed=1, progress=False)
+    assert toys.fraction_by("newton, another start") == 0.0
+
+
 def test_boxes_are_made_anew_where_they_no_longer_resolve_the_peak(remakes):
     likelihood = mf.Likelihood(peak(), {"x": np.linspace(-1, 1, 20)})
     for s in (1.0, 0.1, 0.01, 0.001):

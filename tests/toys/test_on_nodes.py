@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import morefit as mf
+from morefit.likelihood.event_nodes import Cells, halved
 from morefit.likelihood.slow_terms import SlowTerms
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.on_nodes import have_fewer_nodes
@@ -21,6 +22,11 @@ mu, width, sigma = (
 )
 smeared = mf.Convolution(mf.shapes.Moyal(x, mu, width), mf.Gaussian(d, 0.0, sigma))
 EVENTS = 4000
+
+
+def finer_than(cells: Cells) -> Cells:
+    """Return cells of half the widths."""
+    return Cells.over(halved(cells.edges))
 
 
 def study(toys: int = 4, events: Any = EVENTS, **options: Any) -> mf.ToyResults:
@@ -86,7 +92,7 @@ def test_cells_that_are_too_wide_are_not_used(nodes, monkeypatch, fitted, at_eve
     monkeypatch.setattr(
         SlowTerms,
         "finer_cells",
-        lambda self, cells, row, events: cells.finer if nodes == "few" else None,
+        lambda self, cells, row, events: finer_than(cells) if nodes == "few" else None,
     )
     some = study(toys=3)
     assert np.array_equal(some.values[[0, 2]], fitted.values[[0, 2]])
@@ -106,7 +112,7 @@ def test_cells_are_halved_where_a_fit_needs_it():
     narrow = np.array([{"mu": 8.0, "w": 0.8, "s": 0.5}[p.name] for p in likelihood.all_parameters])
     finer = likelihood.slow.finer_cells(cells, narrow, EVENTS)
     assert likelihood.slow.cells_hold(finer, narrow[None]).all()
-    assert len(cells.nodes) < len(finer.nodes) < len(cells.finer.finer.nodes)
+    assert len(cells.nodes) < len(finer.nodes) < len(finer_than(finer_than(cells)).nodes)
     assert likelihood.slow.finer_cells(cells, narrow, len(cells.nodes)) is None
 
 

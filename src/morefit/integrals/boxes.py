@@ -10,7 +10,8 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.expr.quadrature import WORST_ERROR, Adapted, Boxes, Nodes
-from morefit.integrals.integral import MAX_PROBES, Integral
+from morefit.integrals.integral import Integral
+from morefit.kernel.resolved import MAX_PROBES, NEGLIGIBLE
 
 SMALL_BOX = 1 / 64  # part of an axis: a peak in a smaller one must not move into a larger one
 REACH = 40.0  # widths of a peak outside of the range: nothing is left of it inside
@@ -38,7 +39,13 @@ class Reading:
             heights = np.where(probes[:, :, :1] > 0, probes[:, :, :1], np.nan)
             narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / heights)  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
-            coarse = boxes.widths_at(places).reshape(narrowness.shape) * narrowness
+            widths = boxes.widths_at(places).reshape(narrowness.shape)
+            coarse = widths * narrowness
+            content = heights[:, :, 0] * widths.prod(axis=2)
+            content[:, MAX_PROBES:] = np.inf  # which have no height
+            coarse = np.where(
+                content[:, :, None] >= NEGLIGIBLE * np.abs(value)[:, None, None] * coarse, coarse, 0.0
+            )
             low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
             ends = np.clip(places, low, high)
             beyond = boxes.widths_at(ends).reshape(narrowness.shape) * narrowness

@@ -14,7 +14,8 @@ from morefit.expr.adapt import adapt
 from morefit.expr.evaluate import cannot_integrate, evaluate, places_at, zeros_in_boxes, zeros_of_sums
 from morefit.expr.quadrature import Adapted, Boxes, Measure, Nodes, refine
 from morefit.integrals.boxes import COARSER, SMALL_BOX, FixedBoxes, Made, Reading, SharedBoxes
-from morefit.integrals.integral import MAX_PROBES, NARROW, Integral
+from morefit.integrals.integral import NARROW, Integral
+from morefit.kernel.resolved import MAX_PROBES
 from morefit.targets.base import Events
 from morefit.text.progress import Bar
 

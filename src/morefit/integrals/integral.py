@@ -9,10 +9,10 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.expr import ONE, Expr, column, const, substitute
 from morefit.expr.quadrature import Domain
+from morefit.kernel.resolved import MAX_PROBES
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
-MAX_PROBES = 4  # places at which the height of a peak is looked at in every call
 NARROW = 1e-6  # width of further peaks that move, in whose units the boxes around them are counted
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import isfinite, sqrt
 
 from morefit.kernel.program import Vector
+
+MAX_PROBES = 4  # places at which the height of a peak is looked at in every call; further ones have no height
+# of the integral: what is less is no peak, such as the end of a root, where rounding leaves a height and any curvature
+NEGLIGIBLE = 1e-13
 
 
 def is_unresolved(out: Vector, limits: Vector, edges: Vector, peaks: int, axes: int, boxes: int) -> bool:
@@ -16,12 +20,18 @@ def is_unresolved(out: Vector, limits: Vector, edges: Vector, peaks: int, axes: 
     unresolved = bool(abs(out[1]) > limits[0] * abs(out[0]))
     for peak in range(peaks):
         first = 2 + peak * (1 + 2 * axes)
-        unresolved = unresolved or is_coarse(out, first, limits[1 + peak], edges, axes, boxes)
+        least = NEGLIGIBLE * abs(out[0]) if peak < MAX_PROBES else 0.0
+        unresolved = unresolved or is_coarse(out, first, limits[1 + peak], edges, axes, boxes, least)
     return unresolved
 
 
-def is_coarse(out: Vector, first: int, limit: float, edges: Vector, axes: int, boxes: int) -> bool:
-    """Return whether the box around a peak is wider than the limit, in units of the width of the peak."""
+def is_coarse(
+    out: Vector, first: int, limit: float, edges: Vector, axes: int, boxes: int, least: float
+) -> bool:
+    """Return whether the box around a peak is wider than the limit, in units of the width of the peak.
+
+    A peak that adds less than ``least`` to the integral, as high as it is and as wide as the box along the other axes, is none.
+    """
     outside = True
     coarse = False
     box = 0
@@ -32,11 +42,16 @@ def is_coarse(out: Vector, first: int, limit: float, edges: Vector, axes: int, b
             edge = 2 * (box * axes + k)
             outside = outside or not (edges[edge] <= place <= edges[edge + 1])
         if not outside:
+            content = out[first]
+            for k in range(axes):
+                edge = 2 * (box * axes + k)
+                content = content * (edges[edge + 1] - edges[edge])
             for k in range(axes):
                 edge = 2 * (box * axes + k)
                 width = edges[edge + 1] - edges[edge]
                 narrow = -out[first + 1 + k] / out[first] * width * width
                 # neither what is not a number is a peak, nor a valley that is a little below zero
-                coarse = coarse or (out[first] > 0.0 and isfinite(narrow) and narrow > limit * limit)
+                peaked = out[first] > 0.0 and isfinite(narrow) and narrow > limit * limit
+                coarse = coarse or (peaked and content >= least * sqrt(narrow))
         box += 1
     return coarse

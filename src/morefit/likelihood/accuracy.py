@@ -10,11 +10,12 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort
+from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort, with_finer_rules
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
 from morefit.expr.quadrature import NodeDomain
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.integrate import find_breaks, integral_to_check, rule_error
+from morefit.model.integrate import find_breaks, integral_to_check
+from morefit.model.integrate.per_event import relative_error
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
 
@@ -50,7 +51,10 @@ def integral_error(model: Pdf, values: Mapping[str, float], events: Mapping[str,
     errors = [density_error(pdf, values, events) for pdf in numerical(model) if not node_sums(pdf)]
     count = len(next(iter(events.values())))
     some = {name: numbers[:: max(1, count // MAX_CHECKED)] for name, numbers in events.items()}
-    errors += [rule_error(node, {**values, **some}) for node in node_sums(model)] if count else []
+    for node, finer in node_rules(model) if count else ():
+        with np.errstate(all="ignore"):
+            here = [evaluate(one, {**values, **some}) for one in (node, finer)]
+        errors.append(relative_error(*here))
     return max(errors, default=0.0)
 
 
@@ -64,6 +68,13 @@ def node_sums(model: Pdf) -> tuple[Expr, ...]:
     """Return the integrals for each event in what a likelihood sums."""
     nodes = toposort(model.summed, enter_integrals=False, enter_sums=False)
     return tuple(node for node in nodes if node.op is Op.NODE_SUM)
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def node_rules(model: Pdf) -> tuple[tuple[Expr, Expr], ...]:
+    """Return the integrals for each event, and the same with twice as many nodes; sums of terms have no more."""
+    both = ((node, with_finer_rules(node)) for node in node_sums(model))
+    return tuple((node, finer) for node, finer in both if finer is not node)
 
 
 @lru_cache(maxsize=256)  # every fit asks

@@ -36,6 +36,8 @@ Logs = Callable[[Array, Array], Array]  # of points and rows of parameters: log 
 
 NOWHERE = np.empty(0)
 NODES = -np.cos(np.pi / (DEGREE + 1) * (np.arange(DEGREE + 1) + 0.5))  # Chebyshev's, in [-1, 1]
+# some of the extremes of the next polynomial, which is zero at the nodes: where that is the error, it is largest there
+FARTHEST = -np.cos(np.pi / (DEGREE + 1) * np.array([0, 2, 5, DEGREE + 1]))
 
 
 @cache
@@ -64,16 +66,20 @@ class Cells:
         """Return cells over a range, whose nodes serve any events in it."""
         return cls(edges, np.empty(0, np.int64), np.arange(len(edges) - 1))
 
-    @property
-    def finer(self) -> Cells:
-        """Cells of half the widths over the same range."""
-        return Cells.over(halved(self.edges))
-
     @cached_property
     def nodes(self) -> Array:
         """The nodes of the filled cells, cell by cell."""
+        return self.at(NODES)
+
+    @property
+    def farthest(self) -> Array:
+        """Points of the filled cells at which interpolated log densities are farthest from computed ones."""
+        return self.at(FARTHEST)
+
+    def at(self, places: Array) -> Array:
+        """Return places between -1 and 1 of the filled cells, cell by cell."""
         low, high = self.edges[self.filled, None], self.edges[self.filled + 1, None]
-        return np.asarray(low + (high - low) / 2 * (1 + NODES)).ravel()
+        return np.asarray(low + (high - low) / 2 * (1 + places)).ravel()
 
     def polynomials(self, x: Array, cells: Integers) -> Iterator[Array]:
         """Return the Chebyshev polynomials of the cells of some points there, one after the other."""

@@ -26,8 +26,10 @@ from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_a
 from morefit.likelihood.parameters import symbols_of
 from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.slow_terms import SlowTerms
+from morefit.likelihood.smooth_sums import smoothed
 from morefit.likelihood.sums import constrained, request_of, second_derivatives, triangle, unpack
 from morefit.model import Pdf
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
@@ -148,16 +150,23 @@ class EventSums(Term):
         """Whether compiled code alone can sum over its data."""
         return self.has_kernels
 
-    def whole_sums(self, weighted: bool | None = None) -> Compiled | CountsTable:
-        """Return the sums of a whole fit, of events with or without weights; by default those of the data."""
-        return self.sums(2) if weighted is None else self.compile_request(self.request(2, weighted=weighted))
+    def whole_sums(
+        self, weighted: bool | None = None, smooth: Sequence[SmoothSum] = ()
+    ) -> Compiled | CountsTable:
+        """Return the sums of a whole fit, of events with or without weights; by default those of the data.
 
-    def score_sums(self, weighted: bool) -> Compiled:
+        Polynomials may stand for integrals for each event that are smooth.
+        """
+        if weighted is None:
+            return self.sums(2)
+        return self.compile_request(smoothed(self.request(2, weighted=weighted), smooth))
+
+    def score_sums(self, weighted: bool, smooth: Sequence[SmoothSum] = ()) -> Compiled:
         """Return the sums of squared scores, with or without weights, and the information of constraints, compiled."""
         own = request_of(
             self.model, self.parameters, 0, constraints=self.constraint_terms, weighted=weighted, fisher=True
         )
-        return self.compile_request(own)
+        return self.compile_request(smoothed(own, smooth))
 
     def check_derivatives(self, order: int) -> None:
         """Refuse a model whose numerical integrals have no derivatives that can be computed, if they are wanted."""

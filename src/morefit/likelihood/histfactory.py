@@ -23,6 +23,7 @@ from morefit.likelihood.expected_counts import ExpectedCounts, at_order, counts_
 from morefit.likelihood.sums import unpack
 from morefit.likelihood.table import COUNT, CountsLikelihood, TableModel
 from morefit.model import Parameter
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.targets.base import Backend
 
 
@@ -134,7 +135,7 @@ class HistFactoryLikelihood(CountsLikelihood):
     def fits_whole(self) -> bool:
         return not self.auxiliary.others
 
-    def whole_sums(self, weighted: bool | None = None) -> CountsTable:
+    def whole_sums(self, weighted: bool | None = None, smooth: Sequence[SmoothSum] = ()) -> CountsTable:
         return self.table_of(2, self.floating_columns)
 
     def evaluate_counts(self, full: Array, counts: Array, measured: Array, order: int) -> Evaluation:

@@ -64,7 +64,7 @@ class SlowTerms:
 
     def cells_hold(self, cells: Cells, full: Array) -> Flags:
         """Return at which rows of parameters cells resolve the log density."""
-        return cells.errors(cells.finer.nodes, self.logs, full) <= WORST
+        return cells.errors(cells.farthest, self.logs, full) <= WORST
 
     def finer_cells(self, cells: Cells, row: Array, events: int) -> Cells | None:
         """Return cells with halves of those that do not resolve the log density; None if nodes are not fewer than events."""

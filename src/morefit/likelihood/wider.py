@@ -80,7 +80,8 @@ def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
     names, coarse = [p.name for p in likelihood.all_parameters], np.zeros(len(points), np.bool_)
     for source, part in sources:
         assert source is not None
-        coarse |= coarse_rows(source, dict(zip(names, points.T, strict=True)), part.events_to_check())
+        values = dict(zip(names, points.T, strict=True))
+        coarse |= coarse_rows(source, values, part.events_to_check(), part.settings)
     if not coarse.any():
         yield likelihood, points
         return

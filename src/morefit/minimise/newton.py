@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.dataclass import dataclass
-from morefit.kernel.fit_layout import FitLayout, FitRows
+from morefit.kernel.fit_layout import MAX_STEPS, FitLayout, FitRows
 from morefit.kernel.program import Driver
 from morefit.likelihood import Evaluation
 from morefit.likelihood.evaluation import PartData
@@ -97,18 +97,20 @@ def minimise(
     starts: int = STARTS,
     edges: Sequence[float] = (),
     weight: float = 1.0,
+    max_steps: int = MAX_STEPS,
 ) -> Minima:
     """Minimise B functions of P parameters from ``start`` (B, P) within ``limits`` (P, 2) or (B, P, 2).
 
     What is done is left out of the next evaluation. Where it is ``thorough``, every minimisation is started again elsewhere;
     else only one that ends at a limit, from ``starts`` other points. ``edges``: 1 for parameters that move the end of a density, -1 for angles whose limits are one point. ``weight`` is the
-    mean one of events.
+    mean one of events, and ``max_steps`` are taken from each start.
     """
     layout = FitLayout(start.shape[1])
     starts = thorough_starts(layout.count) if thorough else starts
     records = layout.first_records(
         start, np.asarray(limits), goal, starts, thorough, edges=edges, weight=weight
     )
+    records[:, layout.record.first("max_steps")] = max_steps
     steps = begin_steps(fit_driver(layout), layout, records)
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))

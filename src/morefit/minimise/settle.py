@@ -19,6 +19,8 @@ from morefit.minimise.kinks import steps_aside
 from morefit.minimise.newton import minimise
 from morefit.minimise.quadratic_model import WEAK_PIVOT
 
+# of steps with products of scores, which do not end at a kink: how close they lead, and how many there are
+CLOSE, MAX_STEPS = 100.0, 20
 ROUNDS = 12
 # errors along a valley, at first and later
 FAR, NEAR = np.linspace(-3.0, 3.0, 61), np.linspace(-0.3, 0.3, 21)
@@ -73,9 +75,10 @@ def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
         lambda k, x: kinked.with_scores(sets[k], x),
         start,
         kinked.limits,
-        kinked.goal,
+        CLOSE * kinked.goal,
         thorough=kinked.thorough,
         starts=0,
+        max_steps=MAX_STEPS,
     )
     x, value = first.x.copy(), first.nll.copy()
     edm, covariance = np.full(len(sets), np.nan), np.full((*x.shape, x.shape[1]), np.nan)

@@ -22,6 +22,7 @@ from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.objective import Objective
 from morefit.minimise.problem import Problem
 from morefit.minimise.starts import STARTS
+from morefit.model.integrate.smooth import smooth_column
 from morefit.pipeline import Compiled, Settings, compile_values
 from morefit.targets.base import (
     Backend,
@@ -182,12 +183,14 @@ def whole_part(
     finer: int = 0,
     scores: Compiled | None = None,
     weight: Expr | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> WholePart | CountsPart:
     """Return one part of a whole fit, without what draws its events.
 
     ``places`` are the parameters of the fit by name (others are fixed), ``columns`` what its events have, and ``rows``
     the parameters of the part at which its numerical integrals must be accurate; their boxes are halved ``finer`` more
     times. ``scores`` are the squared ones of weighted events, and ``weight`` the formula of weights that are no column.
+    Columns that take long are polynomials of those whose ``ranges`` are known.
     """
     common: Any = {
         "parameters": len(part.kernel_symbols),
@@ -201,6 +204,8 @@ def whole_part(
     derived = dict(compiled.per_dataset) | ({} if weight is None else {WEIGHT.name: weight})
     own = {} if scores is None else {name: (f"{name} of scores", e) for name, e in scores.per_dataset.items()}
     derived |= dict(own.values())
+    if ranges is not None:
+        derived = {name: smooth_column(expr, ranges) for name, expr in derived.items()}
     plain = Settings(part.backend, precompute="none")
 
     def fixed(sums: Compiled) -> tuple[WholeIntegral, ...]:

@@ -17,6 +17,7 @@ from morefit.expr import Expr, Op, OwnSymbol, Table, column, evaluate, leaves, l
 from morefit.kernel.symbols import event_number
 from morefit.model import Observable, Pdf
 from morefit.model.conditional import check_events
+from morefit.model.integrate.smooth import smooth_sum
 from morefit.model.parts import conditional_parts
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets.base import Backend, Events
@@ -106,12 +107,18 @@ class KnownColumns:
         """Return what stands for the columns that a density is given."""
         return {o.expr: self.exprs[o.name] for o in given}
 
-    def integrals(self, density: Expr) -> dict[Expr, Expr]:
-        """Return tables of the integrals for each event in a density that depend on a row alone.
+    def integrals(self, density: Expr, given: tuple[Observable, ...]) -> dict[Expr, Expr]:
+        """Return what stands for integrals for each event in a density: tables of those that depend on a row alone.
 
-        Every candidate would compute them anew, over hundreds of nodes; there are as many rows as events, or fewer.
+        Every candidate would compute them anew, over hundreds of nodes; there are as many rows as events, or fewer. What
+        depends on columns that were drawn is a polynomial of them, if it is smooth.
         """
-        if self.rows is None or self.backend is None or len(self.rows) > MAX_TABULATED:
+        if self.rows is None:
+            ranges = {o.name: (o.low, o.high) for o in given}
+            nodes = integrals_of(density, ranges)
+            smooth = [smooth_sum(node, ranges, [{}]) for node in nodes]
+            return {one.node: one.fixed({}) for one in smooth if one is not None}
+        if self.backend is None or len(self.rows) > MAX_TABULATED:
             return {}
         own = {name for name, expr in self.rows.exprs.items() if self.exprs[name] is expr}
         nodes = integrals_of(density, own)

@@ -304,7 +304,7 @@ def conditional_recipe(
         for row, example in zip(rows, examples, strict=True):
             check_quantile(substitute(bound, row), example, x, not pdf.whole_numbers)
         return Recipe({x.name: drawn_point(substitute(bound, known), x, numbers)}, ONE, ZERO, 1.0)
-    here = substitute(substitute(density, given.integrals(density)), known)
+    here = substitute(substitute(density, given.integrals(density, pdf.given)), known)
     first = make_envelope(tuple(examples), pdf.drawn, numbers.margin)
     envelope = above_rows(first, density, pdf.drawn, given.rows_by_chance(pdf.given), numbers.margin)
     inner, area = envelope_recipe(here, pdf.drawn, numbers, envelope)

@@ -137,7 +137,8 @@ class Toys:
         """Return some of these toys; they are drawn again."""
         if any(self.is_stored(k) for k in range(self.sizes.shape[1])):
             return self.gathered(toys)
-        return ChosenToys(self.ensemble, self.first + int(toys[0]), self.sizes[toys], toys - toys[0])
+        numbers = self.numbers[toys]
+        return ChosenToys(self.ensemble, int(numbers[0]), self.sizes[toys], numbers - numbers[0])
 
     def gathered(self, toys: Integers) -> StoredToys:
         """Return some of these toys, stored."""
@@ -292,3 +293,6 @@ class ChosenToys(Toys):
     @property
     def offsets(self) -> Integers:
         return self.chosen
+
+    def one(self, toy: int) -> Toys:
+        return Toys(self.ensemble, int(self.numbers[toy]), self.sizes[toy : toy + 1])

@@ -14,6 +14,7 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.errors import FitError, ModelError
 from morefit.expr import Expr
+from morefit.expr.quadrature import NodeDomain
 from morefit.garbage import without_collection
 from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.counts_layout import CountsTable
@@ -29,6 +30,7 @@ from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.starts import STARTS, thorough_starts
 from morefit.minimise.whole import accurate_at, can_fit_whole, whole_part
+from morefit.model.integrate.smooth import SmoothSum
 from morefit.pipeline import Compiled, able_backend
 from morefit.random.host import stream_key
 from morefit.sampling.generate import ToySampler
@@ -36,6 +38,7 @@ from morefit.targets.base import Backend, CompiledDraw, CountsPart, WholeFit, Wh
 from morefit.targets.cpu.run import Cpu
 from morefit.toys.batch import GOAL, Toys
 from morefit.toys.pairs import check_pairs
+from morefit.toys.polynomials import column_ranges, smooth_in
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
 WEIGHED = 200  # events whose weights show how large those of toys are
@@ -60,6 +63,8 @@ class Ensemble:
     goal: float = GOAL  # of the EDM, of events that count once
     mean_weight: float = 1.0  # of stored datasets
     finer: int = 0  # how many more times the boxes of integrals are halved in whole fits
+    polynomials: bool = True  # stand for smooth integrals for each event in whole fits
+    has_rows: bool = True  # what a conditional model is given are rows of the data that toys are drawn from
     boxes: SharedBoxes = field(init=False, default_factory=SharedBoxes, repr=False)
     samplers: tuple[ToySampler, ...] | None = field(default=None, repr=False)
     made: tuple[tuple[CompiledDraw | None, ...], WholeFit] | None = field(
@@ -156,7 +161,8 @@ class Ensemble:
     def with_finer_boxes(self) -> Ensemble | None:
         """The same with more accurate integrals in whole fits, if there are integrals by boxes and such fits."""
         sums = (own for own in self.compiled if isinstance(own, Compiled)) if self.has_whole_fit else ()
-        if self.finer or not any(own.integrals for own in sums):
+        boxed = (not isinstance(one.integral.domain, NodeDomain) for own in sums for one in own.integrals)
+        if self.finer or not any(boxed):
             return None
         other = replace(self, finer=FINER)
         with suppress(ModelError):  # there may be no integral between start and limits
@@ -192,7 +198,8 @@ class Ensemble:
     def compiled(self) -> tuple[Compiled | CountsTable, ...]:
         """The sums of each part."""
         each = zip(self.fitted.parts, self.formulas, strict=True)
-        return tuple(part.whole_sums(self.weighted or weight is not None) for part, weight in each)
+        weighted = [(part, self.weighted or weight is not None) for part, weight in each]
+        return tuple(p.whole_sums(w, s) for (p, w), s in zip(weighted, self.smooth, strict=True))
 
     @cached_property
     def scores(self) -> tuple[Compiled, ...]:
@@ -201,7 +208,8 @@ class Ensemble:
         if not (self.has_weights and all(part.has_scores for part in parts)):
             return ()
         each = zip(parts, self.formulas, strict=True)
-        sums = tuple(part.score_sums(self.weighted or weight is not None) for part, weight in each)
+        weighted = [(part, self.weighted or weight is not None) for part, weight in each]
+        sums = tuple(p.score_sums(w, s) for (p, w), s in zip(weighted, self.smooth, strict=True))
         return sums if can_fit_whole(parts, sums) else ()
 
     @cached_property
@@ -288,6 +296,19 @@ class Ensemble:
         return None if part.slow is None else part.slow.cells(rows)
 
     @cached_property
+    def smooth(self) -> tuple[tuple[SmoothSum, ...], ...]:
+        """The integrals for each event of each part that polynomials of a column stand for; see ``exact``."""
+        pairs = zip(self.fitted.parts, self.drawn.parts, strict=True)
+        return tuple(smooth_in(self, part, drawn) for part, drawn in pairs)
+
+    @cached_property
+    def exact(self) -> Ensemble:
+        """The same with integrals for each event themselves, for toys where polynomials are not accurate."""
+        other = replace(self, polynomials=False)
+        other.boxes = self.boxes
+        return other
+
+    @cached_property
     def at_nodes(self) -> Ensemble:
         """The same for toys whose events are nodes, with numbers of events as weights.
 
@@ -316,6 +337,7 @@ class Ensemble:
                 finer=self.finer,
                 scores=scores,
                 weight=weight,
+                ranges=column_ranges(self, part, drawn) if self.polynomials else None,
             )
             for part, drawn, compiled, scores, weight in zip(
                 self.fitted.parts,

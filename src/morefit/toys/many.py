@@ -106,6 +106,7 @@ def fit_datasets(template: Term, many: ManyDatasets, start: Any, backend: Backen
     ensemble = Ensemble(
         drawn=template, fitted=template, truth=values, start=values, seed=0, backend=backend, fluctuate=False,
         expected=len(many.sizes), weighted=bool(many.weighted.any()), mean_weight=many.mean_weight,
+        has_rows=False,
     )  # fmt: skip
     fits = fit_parts(ensemble, many.parts)
     if any(is_simulated(part.model) for part in template.parts):

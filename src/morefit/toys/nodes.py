@@ -47,7 +47,7 @@ def suspects(toys: Toys, fits: Fits) -> Integers:
     wrong, values = np.zeros(len(valid), np.bool_), values_of(ensemble, fits.values[valid].T)
     for k, part in enumerate(ensemble.fitted.parts if len(valid) else ()):
         if part.has_node_sums and part.source is not None and toys.sizes[valid, k].all():
-            wrong |= coarse_rows(part.source, values, toys.events_to_check(valid, k, part))
+            wrong |= coarse_rows(part.source, values, toys.events_to_check(valid, k, part), part.settings)
     return valid[wrong]
 
 

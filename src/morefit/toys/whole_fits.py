@@ -17,6 +17,7 @@ from morefit.resources import on_all_cores
 from morefit.sampling.generate import REPAIRS, envelope_error
 from morefit.targets.base import Events, PartBatch, ToyBatch
 from morefit.toys.on_nodes import fit_on_nodes
+from morefit.toys.polynomials import are_rough
 
 if TYPE_CHECKING:
     from morefit.toys.batch import Toys
@@ -42,7 +43,18 @@ def fit_whole_together(fits: Sequence[tuple[Toys, Ensemble]]) -> list[Fits | Non
     left = [k for k, done in enumerate(answers) if done is None]
     for k, done in zip(left, fit_events([fits[k] for k in left]), strict=True):
         answers[k] = done
+        if done is not None and any(fits[k][1].smooth):
+            fit_exactly(*fits[k], done)
     return answers
+
+
+def fit_exactly(toys: Toys, ensemble: Ensemble, fits: Fits) -> None:
+    """Fit toys again that ended at no minimum, or where polynomials are not the integrals for each event."""
+    wrong = ~fits.valid | are_rough(fits, ensemble)
+    for some in by_events(np.flatnonzero(wrong), toys.events):
+        (exact,) = fit_events([(toys.some(some), ensemble.exact)])
+        if exact is not None:
+            fits.take_all(some, exact)
 
 
 def fit_slow(toys: Toys, ensemble: Ensemble) -> Fits | None:

@@ -24,7 +24,6 @@ from morefit.model.integrate.per_event import (
     integral_per_event,
     missed,
     relative_error,
-    rule_error,
 )
 from morefit.model.integrate.separate import separate
 from morefit.model.integrate.terms import by_terms, grouped, integrate_box
@@ -49,7 +48,6 @@ __all__ = [
     "moving_edges",
     "plain_integral",
     "relative_error",
-    "rule_error",
     "sample_points",
     "separate",
     "singular_ends",
