@@ -27,9 +27,8 @@ from morefit.likelihood.binned_model import (
     count_columns,
     integrals_over,
 )
-from morefit.likelihood.coarse import some_events
+from morefit.likelihood.coarse import NLL_ERROR, some_events
 from morefit.likelihood.evaluation import BadBins
-from morefit.likelihood.event_sums import NLL_ERROR
 from morefit.likelihood.table import COUNT, CountsLikelihood
 from morefit.model import Pdf
 from morefit.model.counts import check_halves

@@ -13,6 +13,7 @@ from morefit.expr import Expr, evaluate, with_coarser_rules, with_finer_rules
 from morefit.likelihood.accuracy import node_sums
 from morefit.model import Pdf
 
+NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events
 # relative change with half as many nodes: their error is about the root of that of all of them
 SUSPECT = 1e-4
 EVENTS = 9  # of each dataset at which integrals are compared

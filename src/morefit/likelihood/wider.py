@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags
 from morefit.errors import ModelError
-from morefit.likelihood.coarse import coarse_rows
+from morefit.likelihood.coarse import NLL_ERROR, coarse_rows
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import limits_of
 from morefit.model import Pdf
@@ -73,20 +73,39 @@ def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
     That is one for all rows, unless nodes are too few for some, as a few events show.
     """
     likelihood = for_points(likelihood, points)
-    sources = [(part.source, part) for part in likelihood.parts if part.has_node_sums and part.events]
-    if not sources:
-        yield likelihood, points
-        return
-    names, coarse = [p.name for p in likelihood.all_parameters], np.zeros(len(points), np.bool_)
-    for source, part in sources:
-        assert source is not None
-        coarse |= coarse_rows(source, dict(zip(names, points.T, strict=True)), part.events_to_check())
+    coarse = coarse_points(likelihood, points)
     if not coarse.any():
         yield likelihood, points
         return
+    names = [p.name for p in likelihood.all_parameters]
     for k, wrong in enumerate(coarse.tolist()):
         own = resolved(likelihood, dict(zip(names, points[k].tolist(), strict=True))) if wrong else likelihood
         yield own, points[k : k + 1]
+
+
+def coarse_points(likelihood: Term, points: Array) -> Flags:
+    """Return at which rows of all parameters integrals for each event of the data may have too few nodes."""
+    values = dict(zip((p.name for p in likelihood.all_parameters), points.T, strict=True))
+    coarse = np.zeros(len(points), np.bool_)
+    for part in likelihood.parts:
+        if part.has_node_sums and part.source is not None and part.events:
+            coarse |= coarse_rows(part.source, values, part.events_to_check())
+    return coarse
+
+
+def unresolved_points(likelihood: Term, points: Array) -> Flags:
+    """Return the same, or where integrals over bins are wrong, which have no others."""
+    values = dict(zip((p.name for p in likelihood.all_parameters), points.T, strict=True))
+    wrong = coarse_points(likelihood, points)
+    for part in likelihood.parts:
+        wrong |= part.unresolved_rows(values)
+    return wrong
+
+
+def is_wrong(likelihood: Term, values: Mapping[str, float]) -> bool:
+    """Return whether integrals make an nll wrong at values of all parameters, by more than ``mf.fit`` allows."""
+    point = {p.name: values[p.name] for p in likelihood.parameters}
+    return not likelihood.entries * likelihood.integral_error(point) <= NLL_ERROR
 
 
 def resolved(likelihood: Term, values: Mapping[str, float]) -> Term:

@@ -6,6 +6,7 @@ Toys, weighted datasets, replicas, fits with fixed parameters and tested points 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -150,6 +151,24 @@ class Batch:
     def start(self) -> Array:
         """Where each set starts, (B, P)."""
         return np.clip(self.base[:, self.columns], self.limits[:, 0], self.limits[:, 1])
+
+    def full(self, fits: Fits) -> Array:
+        """Return all parameters where fits ended, (B, all parameters)."""
+        full = self.base.copy()
+        full[:, self.columns] = fits.values
+        return full
+
+    def values_at(self, fits: Fits, k: int) -> dict[str, float]:
+        """Return all parameters where the fit of one set ended, by name."""
+        names = (p.name for p in self.likelihood.all_parameters)
+        return dict(zip(names, self.full(fits)[k].tolist(), strict=True))
+
+    def of_one(self, k: int, term: Term) -> Batch:
+        """Return the minimiser of one set, whose likelihood by itself is given."""
+        return replace(
+            self, likelihood=term, data=term.own_data(), base=self.base[[k]], alone=lambda _: term,
+            done=lambda _: None,
+        )  # fmt: skip
 
     def fit(self, starts: Sequence[Starts] = ()) -> Fits:
         """Fit all sets from where they start, and those that fail again."""

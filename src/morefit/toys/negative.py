@@ -17,6 +17,7 @@ from morefit.kernel.sums import Request
 from morefit.likelihood import Likelihood
 from morefit.minimise.batch import FAILED, Fits
 from morefit.pipeline import Settings, compile_sums
+from morefit.toys.nodes import unresolved_bins
 from morefit.toys.results import HOW
 from morefit.toys.text import LOOKED_AT
 from morefit.toys.whole_fits import by_events
@@ -44,7 +45,7 @@ def how_obtained(ensemble: Ensemble, fits: Fits, first: int = 0) -> NDArray[np.u
         rows = [np.broadcast_to(of(part), count) for part in ensemble.fitted.parts]
         return np.asarray(np.any(rows, axis=0) & fits.valid[:count], np.bool_)
 
-    if (wrong := in_a_part(lambda part: part.unresolved_rows(values))).any():
+    if (wrong := unresolved_bins(ensemble, fits.values[:count]) & fits.valid[:count]).any():
         fits.valid[:count][wrong], fits.method[:count][wrong] = False, FAILED
     below = in_a_part(lambda part: part.negative_rows(values))
     if not below.any():
