@@ -189,6 +189,7 @@ class Batch:
         if self.likelihood.stepping(self.floating):  # no start helps, nor Minuit
             return
         left = fits.failed
+        self.correct(fits, left)
         tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
         before.take(np.arange(len(left)), fits, left, FAILED)
         for choose in starts:
@@ -201,6 +202,13 @@ class Batch:
             self.by_minuit(fits, int(k))
         wrong = fits.valid[tried] & (fits.nll[tried] > ceiling)
         fits.take(tried[wrong], before, wrong, FAILED)
+
+    def correct(self, fits: Fits, sets: Integers) -> None:
+        """Evaluate the nll where some sets failed: compiled fits may have left the boxes of their integrals, and be far too low there."""
+        if self.likelihood.has_integrals and len(sets):
+            there = self.evaluate(sets, fits.values[sets], order=0)
+            known = (there.bad == 0) & np.isfinite(there.value)
+            fits.nll[sets] = np.where(known, there.value, np.nan)
 
     def ceiling(self, fits: Fits, sets: Integers) -> Array:
         """Return how high a minimum of some sets may be that failed before."""
