@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import morefit as mf
-from morefit.intervals.toys_at_points import check_integrals
+from morefit.intervals.free_fits import reached
 from morefit.minimise.batch import NEWTON
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.nodes import fit_with_finer_nodes
 
 ONE = mf.Cpu(threads=1)
 X, WIDTH = mf.Observable("x", 0.0, 10.0), mf.Observable("width", 0.5, 1.0)
@@ -73,6 +74,6 @@ def test_toys_of_scans_are_checked_where_they_ended():
     before = fits.nll.copy()
     fits.values[0] = [{"scale": 0.01, "mu": 5.0}[name] for name in ensemble.floating]
     fits.nll[0], fits.edm[0], fits.method[0] = before[0] - 100, 0.0, NEWTON
-    check_integrals(toys, fits, ensemble)
+    fit_with_finer_nodes(toys, fits, ensemble, reached(fits))
     assert fits.nll[1] == before[1]
     assert not fits.valid[0] or abs(fits.nll[0] - before[0]) < CLOSE

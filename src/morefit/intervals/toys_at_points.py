@@ -19,13 +19,13 @@ from morefit.errors import ModelError
 from morefit.intervals.free_fits import TIE, FreeFits, reached
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.wider import resolved
-from morefit.minimise.batch import FAILED, Fits
+from morefit.minimise.batch import Fits
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
 from morefit.toys.ensemble import Ensemble
-from morefit.toys.nodes import fit_with_finer_nodes, unresolved_bins
+from morefit.toys.nodes import fit_with_finer_nodes
 from morefit.toys.whole_fits import first_fits
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
@@ -216,7 +216,7 @@ class Point:
         if fits is None:
             fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
-        check_integrals(toys, fits, ensemble)
+        fit_with_finer_nodes(toys, fits, ensemble, reached(fits))
         return fits
 
     def estimates_of(self, toys: Toys) -> Array:
@@ -243,7 +243,7 @@ class Point:
     def again(self, toy: Toys, start: Array) -> Fits:
         """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
         minimum = toy.batch(self.free).newton(np.array([0]), start[None])
-        check_integrals(toy, minimum, self.free)
+        fit_with_finer_nodes(toy, minimum, self.free, reached(minimum))
         return minimum
 
     @property
@@ -296,13 +296,6 @@ class Point:
         full = np.tile([values[p.name] for p in term.all_parameters], (len(toys), 1))
         evaluation = term.evaluate_many(toys.data, np.arange(len(toys)), full, 0)
         return evaluation.value, (evaluation.bad == 0) & np.isfinite(evaluation.value)
-
-
-def check_integrals(toys: Toys, fits: Fits, ensemble: Ensemble) -> None:
-    """Fit toys again that ended where integrals have too few nodes; those that stay wrong there have no known minimum."""
-    fit_with_finer_nodes(toys, fits, ensemble, reached(fits))
-    wrong = unresolved_bins(ensemble, fits.values) & reached(fits)
-    fits.valid[wrong], fits.method[wrong], fits.edm[wrong] = False, FAILED, np.nan
 
 
 def make_first_fits(wanted: Sequence[tuple[Point, Ensemble]]) -> None:

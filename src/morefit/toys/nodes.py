@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.coarse import coarse_rows
-from morefit.likelihood.wider import is_wrong, resolved
+from morefit.likelihood.wider import half_way, is_wrong, resolved
 from morefit.minimise.batch import FAILED, Fits
 
 if TYPE_CHECKING:
@@ -18,44 +19,53 @@ if TYPE_CHECKING:
 
 
 def fit_with_finer_nodes(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> None:
-    """Fit toys again whose integrals are wrong where they ended, of those whose end is known; what stays wrong failed.
+    """Fit toys again whose integrals are wrong where they ended, of those that failed and whose end is known; what stays wrong failed.
 
     Each is fitted as ``mf.fit`` does, with the parameters that an ensemble fits.
     """
-    for toy in suspects(toys, fits, ensemble, known).tolist():
-        values = values_of(ensemble, fits.values[toy])
-        if not is_wrong(toys.likelihood(toy, ensemble.fitted), values):
+    for toy in suspects(toys, fits, ensemble, known | (fits.method == FAILED)).tolist():
+        end = values_of(ensemble, fits.values[toy])
+        if not is_wrong(toys.likelihood(toy, ensemble.fitted), end):
             continue
-        here = np.array([toy])
-        fits.valid[here], fits.method[here], fits.edm[here] = False, FAILED, np.nan
-        fitted = resolved(ensemble.fitted, values)
-        if fitted is ensemble.fitted:  # there are no nodes that are enough
-            continue
-        finer, one = replace(ensemble, fitted=fitted, start=values), toys.one(toy)
-        again = one.first_fit(finer)
-        one.fit_again(again, again.failed, finer)
-        ended = values_of(ensemble, again.values[0])
-        if again.valid[0] and not is_wrong(toys.likelihood(toy, fitted), ended):
-            fits.take_all(here, again)
+        tries = [(end, end), (half_way(ensemble.start, end), ensemble.start)]
+        if not known[toy]:
+            tries.reverse()
+        fits.valid[toy], fits.method[toy], fits.edm[toy] = False, FAILED, np.nan
+        for values, start in tries:
+            again = fit_one(toys, toy, ensemble, values, start)
+            if again is not None:
+                fits.take_all(np.array([toy]), again)
+                break
+
+
+def fit_one(
+    toys: Toys, toy: int, ensemble: Ensemble, values: Mapping[str, float], start: Mapping[str, float]
+) -> Fits | None:
+    """Fit one toy from a start with nodes for some values; None where it is not valid, or where these are not enough."""
+    fitted = resolved(ensemble.fitted, values)
+    if fitted is ensemble.fitted:
+        return None
+    finer, one = replace(ensemble, fitted=fitted, start=start), toys.one(toy)
+    # not with those for where it starts
+    finer.fitted = fitted.with_parts([part.replaced(backend=ensemble.backend) for part in fitted.parts])
+    again = one.first_fit(finer)
+    one.fit_again(again, again.failed, finer)
+    ended = values_of(ensemble, again.values[0])
+    return None if not again.valid[0] or is_wrong(toys.likelihood(toy, fitted), ended) else again
 
 
 def suspects(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> Integers:
-    """Return the fits where an integral for each event may be wrong."""
+    """Return the fits where an integral for each event, or over bins, may be wrong."""
     wrong = np.zeros(len(toys), np.bool_)
     for k, part in enumerate(ensemble.fitted.parts):
         own = np.flatnonzero(known & (toys.sizes[:, k] > 0))
-        if part.has_node_sums and part.source is not None and len(own):
-            values = values_of(ensemble, fits.values[own].T)
+        if not len(own):
+            continue
+        values = values_of(ensemble, fits.values[own].T)
+        wrong[own] |= part.unresolved_rows(values)
+        if part.has_node_sums and part.source is not None:
             wrong[own] |= coarse_rows(part.source, values, toys.events_to_check(own, k, part))
     return np.flatnonzero(wrong)
-
-
-def unresolved_bins(ensemble: Ensemble, floating: Array) -> Flags:
-    """Return at which rows of floating parameters integrals over bins are wrong."""
-    values, wrong = values_of(ensemble, floating.T), np.zeros(len(floating), np.bool_)
-    for part in ensemble.fitted.parts:
-        wrong |= part.unresolved_rows(values)
-    return wrong
 
 
 def values_of(ensemble: Ensemble, floating: Array) -> dict[str, Any]:
