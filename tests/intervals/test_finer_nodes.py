@@ -7,6 +7,7 @@ import pytest
 
 import morefit as mf
 from morefit.intervals.free_fits import reached
+from morefit.likelihood import bin_integrals
 from morefit.minimise.batch import NEWTON
 from morefit.toys.arguments import template_of
 from morefit.toys.ensemble import Ensemble
@@ -51,18 +52,23 @@ def test_impacts_of_a_wide_constraint_are_minima_of_the_likelihood():
     assert abs(slope) < 1e-2 * np.sqrt(bend)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_bins_that_no_points_resolve_are_not_valid_in_a_profile():
+@pytest.mark.parametrize("followed", [0, 1])
+def test_bins_are_right_in_a_profile_or_not_valid(followed, monkeypatch):
     # it was 122 too low at the first point, and valid
-    width = mf.Parameter("w", 1.0, 0.0005, 3.0)
+    monkeypatch.setattr(bin_integrals, "MAX_PEAKS", followed)
+    width, edges = mf.Parameter("w", 1.0, 0.0005, 3.0), np.linspace(0, 10, 21)
     model = mf.Density(1 / (1 + ((X - MU) / width) ** 2) + 0.001, [X])
-    counts = np.histogram(mf.generate(model, 500, seed=2)["x"], np.linspace(0, 10, 21))
-    binned = mf.BinnedLikelihood(model, counts, backend=ONE)
-    points = [0.001, 0.1, 1.0]
-    found = mf.intervals.profile(binned, width, points, progress=False)
-    assert (
-        found.valid.tolist() == [mf.fit(binned, fixed={"w": w}).valid for w in points] == [False, True, True]
-    )
+    counts = np.histogram(mf.generate(model, 500, seed=2)["x"], edges)[0]
+    binned = mf.BinnedLikelihood(model, (counts, edges), backend=ONE)
+    found = mf.intervals.profile(binned, width, [0.001, 0.1, 1.0], progress=False)
+    assert found.valid.tolist() == [bool(followed), True, True]
+    for w, mu, nll in zip(
+        found.values[found.valid], found.others[found.valid, 0], found.nll[found.valid], strict=True
+    ):
+        mean = np.diff(w * np.arctan((edges - mu) / w) + 0.001 * edges)
+        mean *= counts.sum() / mean.sum()
+        logs = counts * np.log(np.maximum(counts, 1) / mean)
+        assert abs(np.sum(mean - counts + logs) - nll) < 0.01
 
 
 def test_toys_of_scans_are_checked_where_they_ended():
