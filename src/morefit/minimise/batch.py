@@ -269,7 +269,8 @@ class Batch:
 
     def settled(self, sets: Integers, start: Array) -> Fits:
         """Minimise a density with kinks for some sets together."""
-        kinked = Kinked(self.evaluate, self.scores, self.limits, self.goal, self.kinks, self.thorough)
+        starts = 0 if self.likelihood.one_minimum else STARTS
+        kinked = Kinked(self.evaluate, self.scores, self.limits, self.goal, self.kinks, self.thorough, starts)
         ends = settle(kinked, sets, start)
         valid = ends.edm <= MARGIN * self.goal  # nor nan
         return Fits(

@@ -45,6 +45,7 @@ class Kinked(NamedTuple):
     goal: float
     kinks: Sequence[int]  # the parameters that move kinks
     thorough: bool = False  # steps begin at many places
+    starts: int = 0  # other places that may be tried first
 
     def with_scores(self, sets: Integers, x: Array) -> Evaluation:
         there = self.evaluate(sets, x, 2)
@@ -75,7 +76,7 @@ def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
         kinked.limits,
         kinked.goal,
         thorough=kinked.thorough,
-        starts=0,
+        starts=kinked.starts,
     )
     x, value = first.x.copy(), first.nll.copy()
     edm, covariance = np.full(len(sets), np.nan), np.full((*x.shape, x.shape[1]), np.nan)
