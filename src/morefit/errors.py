@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -56,3 +58,12 @@ class BrokenJob(BackendError):
 
 class FitError(MorefitError, RuntimeError):
     """A fit cannot be started."""
+
+
+@contextmanager
+def errors_of(what: str) -> Iterator[None]:
+    """Say what errors of data, models, options and fits are about, before what they say themselves."""
+    try:
+        yield
+    except (DataError, ModelError, OptionError, FitError) as error:
+        raise type(error)(f"{what}: {error}") from None

@@ -414,7 +414,9 @@ def test_likelihoods_that_do_not_fit_together_are_refused():
         mf.toy_study(nll, toys=2, events=10, progress=False)
     with pytest.raises(mf.ModelError, match="neyman_belt: events must be left out for a sum of likelihoods"):
         neyman_belt(nll, MU, [0.1], toys=2, events=10, progress=False)
-    with pytest.raises(mf.DataError, match="fit_many: each dataset must be a list of 2, one for each part"):
+    with pytest.raises(
+        mf.DataError, match=r"fit_many: datasets\[0\]: must be a list of 2, one for each part"
+    ):
         mf.fit_many(nll, [DATA])
     with pytest.raises(mf.DataError, match="toys have the weights of a formula of observables, got numbers"):
         mf.toy_study(mf.Likelihood(MODEL, DATA, weights=np.full(60, 0.5)), toys=2, progress=False)

@@ -33,9 +33,14 @@ def test_a_fit_ends_at_its_kink():
 
 @pytest.mark.parametrize("information", [0.0, 1.0])
 def test_without_errors_there_is_no_verdict(information):
-    """Products of scores of fewer events than parameters have a flat direction."""
+    """Products of scores of fewer events than parameters have a flat direction, along which nothing is evaluated."""
+
+    def of_numbers(sets, x, order):
+        assert np.isfinite(x).all()  # numerical integrals of others were refused
+        return roof(sets, x, order)
+
     scores = np.full((1, 2, 2), information)
-    kinked = Kinked(roof, lambda sets, x: np.repeat(scores, len(sets), axis=0), LIMITS, 1e-4, [0])
+    kinked = Kinked(of_numbers, lambda sets, x: np.repeat(scores, len(sets), axis=0), LIMITS, 1e-4, [0])
     assert np.isnan(settle(kinked, np.array([0]), np.array([[0.7, 0.3]])).edm).all()
 
 
@@ -67,3 +72,25 @@ def test_issue_13_a_peak_with_a_kink_in_a_mixture_is_not_lost():
     study = mf.toy_study(model, toys=20, seed=4, progress=False, backend=mf.Cpu(threads=1))
     assert study.valid.all()
     assert study.values[:, list(study.names).index("N1")].min() > 50
+
+
+def test_mixtures_with_kinks_are_fitted_together_as_low_as_alone():
+    # no other starts were tried: with another component, each of six ended 0.4 to 3.7 above the minimum, and was valid
+    x = mf.Observable("x", 0.5, 10.5)
+    core = mf.shapes.DoubleCrystalBall(
+        x,
+        mf.Parameter("mu", 4.5, 0.5, 10.5),
+        mf.Parameter("sigma", 0.8, 0.05, 6.0),
+        mf.Parameter("left", 1.2, 0.3, 4.0),
+        3.0,
+        1.5,
+        3.0,
+    )
+    shoulder = mf.shapes.Laplace(
+        x, mf.Parameter("place", 6.0, 0.5, 10.5), mf.Parameter("scale", 1.0, 0.05, 6.0)
+    )
+    model = mf.Sum([core, shoulder], fractions=[mf.Parameter("f", 0.5, 0.0, 1.0)])
+    data = mf.generate(model, [300] * 6, seed=3)
+    many = mf.fit_many(model, data, backend=mf.Cpu(threads=1))
+    each = np.array([mf.fit(model, one).nll for one in data])
+    assert np.all(many.nll[many.valid] <= each[many.valid] + 0.05)

@@ -403,3 +403,13 @@ def test_issue_a_narrow_peak_on_a_high_background_is_not_missed(height, width):
     density = mf.Density(1 + x + height * np.exp(-0.5 * ((x - mu) / sigma) ** 2), [x])
     exact = 1.5 + height * np.sqrt(2 * np.pi) * width
     assert density.pdf(np.array([0.1]), {"mu": 0.777, "s": width})[0] == pytest.approx(1.1 / exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("first", [np.nan, np.inf, 0.5])
+def test_rows_that_are_no_numbers_are_no_error_wherever_they_stand(first):
+    # boxes were made for the first row, whatever it was: a batch with a fit that had gone astray was refused
+    nll = mf.Likelihood(peak(), np.linspace(-2.0, 2.0, 9))
+    values = nll.value({"m": np.array([first, 0.3]), "s": 1.0})
+    alone = mf.Likelihood(peak(), np.linspace(-2.0, 2.0, 9)).value({"m": 0.3, "s": 1.0})
+    np.testing.assert_allclose(values[1], alone, rtol=1e-12)
+    assert np.isfinite(values[0]) == np.isfinite(first)

@@ -14,6 +14,7 @@ from morefit.integrals.boxes import SharedBoxes
 from morefit.kernel.ir import COUNT, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
+from morefit.targets.cpu import compile as machine_code
 from morefit.targets.reference.run import Reference, ReferenceLaunch
 from tolerances import FLUSHED
 from zoo import ZOO, around
@@ -38,26 +39,38 @@ def moved(compiled: Compiled, backend: Backend) -> Compiled:
     return replace(compiled, program=program, integrals=integrals, settings=settings)
 
 
-@cache
 def sums_of(name: str, kind: str, weighted: bool, backend: Backend) -> Compiled:
-    """Compile the sums of a model: derived once, compiled for each backend."""
-    if not isinstance(backend, Reference):
-        return moved(sums_of(name, kind, weighted, Reference()), backend)
+    """Compile the sums of a model: derived once, compiled for each backend and level of optimisation."""
+    derived = derived_sums(name, kind, weighted)
+    return derived if isinstance(backend, Reference) else moved_at_level(derived, backend, machine_code.LEVEL)
+
+
+@cache
+def derived_sums(name: str, kind: str, weighted: bool) -> Compiled:
     model, data, _ = model_of(name)
     likelihood = mf.Likelihood(model, data, weights=np.ones(MOST) if weighted else None)
     order, fisher = KINDS[kind]
     request = likelihood.request(order, fisher=fisher)
-    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(backend))
+    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(Reference()))
+
+
+def values_of(name: str, backend: Backend) -> Compiled:
+    """Compile the density of a model, to be kept for each event."""
+    derived = derived_values(name)
+    return derived if isinstance(backend, Reference) else moved_at_level(derived, backend, machine_code.LEVEL)
 
 
 @cache
-def values_of(name: str, backend: Backend) -> Compiled:
-    """Compile the density of a model, to be kept for each event."""
-    if not isinstance(backend, Reference):
-        return moved(values_of(name, Reference()), backend)
+def derived_values(name: str) -> Compiled:
     model, _, _ = model_of(name)
     leaves = tuple(p.expr for p in model.parameters)
-    return compile_values((model.normalised(),), leaves, Settings(backend))
+    return compile_values((model.normalised(),), leaves, Settings(Reference()))
+
+
+@cache
+def moved_at_level(derived: Compiled, backend: Backend, level: int) -> Compiled:
+    """Compile once for each level of optimisation, which files of tests switch: sums have other bits at another one."""
+    return moved(derived, backend)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
 from ensembles import ensemble_of, fit_rows
 from morefit.pipeline import Columns
+from morefit.targets.cpu import compile as machine_code
 from morefit.targets.cpu.run import Cpu
 from zoo import around
 
@@ -31,6 +32,13 @@ def test_any_number_of_threads_gives_the_same_bits(name, kind):
     found = [bind(sums_of(name, kind, False, Cpu(threads=n)), name, Layout(EVENTS))(x) for n in (1, 2, 3, 4)]
     for other in found[1:]:
         assert_same_bits(found[0], other)
+
+
+def test_programs_are_compiled_anew_where_tests_switch_the_optimisation(monkeypatch):
+    # programs of one thread were those of another file, at its level, and had other bits than those of two threads
+    before = sums_of("mass", "value", False, Cpu(threads=1))
+    monkeypatch.setattr(machine_code, "LEVEL", 2 - machine_code.LEVEL)
+    assert sums_of("mass", "value", False, Cpu(threads=1)) is not before
 
 
 @pytest.mark.slow

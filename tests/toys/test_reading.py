@@ -1,5 +1,7 @@
 """Datasets have the same fits and the same errors in whatever form they are passed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -230,3 +232,28 @@ def test_a_device_fits_some_datasets_while_the_next_are_sent(monkeypatch):
     monkeypatch.setattr(opencl_device, "_devices", {})  # its slots are as small
     assert bits(mf.fit_many(mass_model(), data, backend="opencl")) == bits(together)
     assert sent == [800] * 6
+
+
+GOOD = np.array([5.2, 5.3, 5.4])
+PAIR = {"a": GOOD, "b": GOOD}
+WRONG = {
+    "outside": (None, [GOOD, np.array([5.1, 9.5])], {}, "datasets[1]: dataset: observable 'm': 1 of 2"),
+    "in a table": (None, np.array([[5.1, 5.2], [5.3, 9.0]]), {}, "datasets[1]: dataset: observable 'm': 1 of 2"),
+    "no events": (None, [GOOD, GOOD, np.array([])], {}, "datasets[2]: dataset: has no events"),
+    "a cut of a table": (None, GOOD, {"sizes": [3, 0]}, "datasets[1]: dataset: has no events"),
+    "weights": (None, [GOOD, GOOD], {"weights": [np.ones(3), np.ones(2)]}, "datasets[1]: dataset: weights: length"),
+    "a label": ("by label", [PAIR, {"a": GOOD}], {}, "datasets[1]: simultaneous: data must have every label"),
+    "of a label": ("by label", [PAIR, PAIR | {"b": [9.0]}], {}, "datasets[1]: category 'b': dataset: observable 'm'"),
+    "of a part": ("sum", [[GOOD, GOOD], [GOOD, [9.0]]], {}, "datasets[1]: part 1: dataset: observable 'm'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_says_which_of_many_datasets_is_wrong(name):
+    kind, datasets, options, message = WRONG[name]
+    m, mu = mf.Observable("m", 5.0, 7.0), mf.Parameter("mu", 5.3, 5.0, 6.0)
+    peak = mf.Gaussian(m, mu, 0.1)
+    both = mf.Likelihood(peak, GOOD) + mf.Likelihood(peak, GOOD)
+    model = {None: peak, "by label": mf.Simultaneous({"a": peak, "b": peak}, "year"), "sum": both}[kind]
+    with pytest.raises(mf.DataError, match=re.escape(f"fit_many: {message}")):
+        mf.fit_many(model, datasets, **options)

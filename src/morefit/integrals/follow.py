@@ -84,7 +84,10 @@ class FollowedIntegral:
     def __call__(self, parameters: Array) -> Array:
         """Return the integrals at parameters of shape (sets, parameters); nan where they cannot be computed."""
         if self.key not in self.shared.made:
-            self.remake(parameters[:1], parameters[:0])
+            numbers = parameters[np.isfinite(parameters).all(axis=1)]
+            if not len(numbers):
+                return np.full((len(parameters), len(self.key[1])), np.nan)
+            self.remake(numbers[:1], parameters[:0])
         out = self.launch(parameters)
         lost = self.unresolved(parameters, out)
         for _ in range(MAX_REMAKES):

@@ -11,8 +11,16 @@ from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.expr import Expr, Op, evaluate, leaves, to_expr
 from morefit.likelihood import Evaluation, Term
+from morefit.likelihood.wider import unresolved_points
 from morefit.minimise import FitResult
-from morefit.minimise.conditional import Conditional, batch_of, best_fit, check_floating, minimise_others
+from morefit.minimise.conditional import (
+    Conditional,
+    batch_of,
+    best_fit,
+    check_floating,
+    minimise_others,
+    others_of,
+)
 from morefit.minimise.newton import minimise
 from morefit.minimise.problem import as_likelihood
 from morefit.minimise.replicas import GOAL
@@ -139,7 +147,11 @@ def changes_of(term: Term, best: FitResult, name: str, names: list[str], moved: 
     start[sets, which] = points
     minima = minimise_others(batch, sets, which, start)
     fitted = minima.x[sets, own - (which < own)]
-    for k in np.flatnonzero(~np.isin(minima.status, (CONVERGED, FLAT))):
+    ends = batch.base.copy()
+    ends[:, batch.columns] = start
+    np.put_along_axis(ends, np.array(batch.columns)[others_of(which, len(best.floating))], minima.x, 1)
+    known = np.isin(minima.status, (CONVERGED, FLAT)) & ~unresolved_points(batch.likelihood, ends)
+    for k in np.flatnonzero(~known):
         fitted[k] = alone(term, best, name, best.floating[which[k]], points[k])
     result[inside] = fitted
     return result

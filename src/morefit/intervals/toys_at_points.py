@@ -18,12 +18,14 @@ from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.intervals.free_fits import TIE, FreeFits, reached
 from morefit.likelihood import Likelihood, Term
+from morefit.likelihood.wider import resolved
 from morefit.minimise.batch import Fits
 from morefit.random.host import part_key, stream_key
 from morefit.sampling.generate import Sizes, expected_events, poisson_sizes
 from morefit.targets.base import Backend
 from morefit.toys.batch import Toys
 from morefit.toys.ensemble import Ensemble
+from morefit.toys.nodes import fit_with_finer_nodes
 from morefit.toys.whole_fits import first_fits
 
 MAX_EVENTS = 1 << 23  # drawn together; toys and their bits must not depend on the machine, so this is fixed
@@ -214,6 +216,7 @@ class Point:
         if fits is None:
             fits = toys.first_fit(ensemble)
         toys.fit_again(fits, np.flatnonzero(~reached(fits)), ensemble)
+        fit_with_finer_nodes(toys, fits, ensemble, reached(fits))
         return fits
 
     def estimates_of(self, toys: Toys) -> Array:
@@ -239,7 +242,9 @@ class Point:
 
     def again(self, toy: Toys, start: Array) -> Fits:
         """Fit a toy freely from where its conditional fit is lower: the free fit had ended in another minimum."""
-        return toy.batch(self.free).newton(np.array([0]), start[None])
+        minimum = toy.batch(self.free).newton(np.array([0]), start[None])
+        fit_with_finer_nodes(toy, minimum, self.free, reached(minimum))
+        return minimum
 
     @property
     def fixed(self) -> dict[str, float]:
@@ -286,7 +291,8 @@ class Point:
 
     def values_at(self, toys: Toys, fixed: Mapping[str, float]) -> tuple[Array, Flags]:
         """Evaluate every toy where nothing is left to fit."""
-        term, values = self.free.fitted, {**self.truth, **fixed}
+        values = {**self.truth, **fixed}
+        term = resolved(self.free.fitted, values)
         full = np.tile([values[p.name] for p in term.all_parameters], (len(toys), 1))
         evaluation = term.evaluate_many(toys.data, np.arange(len(toys)), full, 0)
         return evaluation.value, (evaluation.bad == 0) & np.isfinite(evaluation.value)

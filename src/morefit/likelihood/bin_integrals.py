@@ -33,7 +33,7 @@ from morefit.model import Observable, Pdf
 from morefit.model.integrate import find_breaks, find_centres, grouped, integral_over, integrate_box, separate
 
 # of a rule in each direction, tried in turn
-POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32), 2: (4, 6, 8), 3: (3, 4)}
+POINTS = {1: (4, 6, 8, 10, 12, 16, 24, 32, 48, 64), 2: (4, 6, 8), 3: (3, 4)}
 # nodes of a rule and of its derivatives, tried in turn: these take up to 5 and 15 s to compile
 MAX_SIZES = (60_000, 150_000)
 FACTOR_POINTS = 16  # in each direction, of factors that no parameter changes
@@ -43,6 +43,7 @@ MAX_KINKS = (
     6,
     12,
 )
+MAX_PEAKS = 3  # that points lie around
 ORDERS = (0, 1, 3)  # of zeros of the speed at kinks, tried in turn
 RULE_ERROR = 1e-9  # relative, of a probability by a rule
 FACTOR_ERROR = 1e-13  # relative to the largest bin
@@ -187,8 +188,9 @@ class BinIntegrals:
             for kinks in choices:
                 if kinks or order == 0:
                     yield partial(rule, pdf, kinks=kinks, order=order)
-        if not any(choices) and (peak := self.peak_of(pdf)) is not None:
-            yield partial(rule_around, pdf, peak)
+        peaks = [] if any(choices) else self.peaks_of(pdf)
+        for count in range(1, len(peaks) + 1):
+            yield partial(rule_around, pdf, peaks[:count])
 
     def kinks_of(self, pdf: Pdf) -> Iterator[list[Expr]]:
         """Yield the kinks of a density of one observable between which to integrate: a few, and more of them if there are."""
@@ -206,19 +208,20 @@ class BinIntegrals:
         return {**self.values, o.name: 0.5 * (o.low + o.high)}
 
     @np.errstate(all="ignore")
-    def peak_of(self, pdf: Pdf) -> Expr | None:
-        """Return where the highest peak of a density of one observable may lie, as a number in derivatives: it is smooth there."""
+    def peaks_of(self, pdf: Pdf) -> list[Expr]:
+        """Return where the highest peaks of a density of one observable may lie, as numbers in derivatives: it is smooth there."""
         if len(pdf.observables) > 1:
-            return None
+            return []
         (o,) = pdf.observables
-        known, ends, highest, best = self.point_inside(o), (o.low, o.high), 0.0, None
+        known, ends, heights = self.point_inside(o), (o.low, o.high), dict[float, tuple[float, Expr]]()
         for centre in find_centres(pdf.density(), o.expr, ends, set(), known)[0]:
-            place = np.clip(evaluate(centre, known), *ends)
+            place = float(np.clip(evaluate(centre, known), *ends))
             height = float(evaluate(pdf.density(), {**known, o.name: place}))
-            if np.isfinite(height) and height > highest:
-                highest, best = height, centre
-        still = {leaf: Op.FIXED(leaf) for leaf in leaves(Op.SCALAR, best)} if best is not None else {}
-        return None if best is None else substitute(best, still)
+            if np.isfinite(height) and height > 0:
+                heights.setdefault(place, (height, centre))
+        highest = sorted(heights.values(), key=lambda peak: -peak[0])[:MAX_PEAKS]
+        still = {leaf: Op.FIXED(leaf) for _, centre in highest for leaf in leaves(Op.SCALAR, centre)}
+        return [substitute(centre, still) for _, centre in highest]
 
     def totals_elsewhere(self, pdf: Pdf) -> list[tuple[dict[str, float], float]]:
         """Return some values of the parameters of a density of one observable, and its integral over all bins there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from morefit.likelihood.table import LARGEST, TableColumn
 from morefit.model import Observable, Parameter, Pdf
 
 ELSEWHERE, AWAY = 8, 0.95  # how many other values are tried, each at most so far on the way to a limit
+# what counts as near: times the start, and where that is zero, a part of the way between the limits
+NEAR, NEAR_PART = 1.5, 0.1
 CROWD = 4  # power of the distance from a peak by which points are spread
 
 
@@ -49,8 +52,8 @@ def rule(pdf: Pdf, points: int, kinks: Sequence[Expr], order: int = 0) -> Expr:
     return add_all(*terms) if len(terms) > 1 else terms[0]
 
 
-def rule_around(pdf: Pdf, peak: Expr, points: int) -> Expr:
-    """Return the integral over a bin of one observable by points on both sides of a peak, or on the side next to it.
+def rule_around(pdf: Pdf, peaks: Sequence[Expr], points: int) -> Expr:
+    """Return the integral over a bin of one observable by points on both sides of some peaks, or on the side next to them.
 
     Points are fourth powers of the distance, so that they follow a peak that becomes much narrower than the bin.
     """
@@ -58,11 +61,10 @@ def rule_around(pdf: Pdf, peak: Expr, points: int) -> Expr:
     nodes, weights, _ = gauss_grid(1, points)
     unit = 0.5 * (nodes[0] + 1)
     parts, factors = unit**CROWD, 0.5 * weights * CROWD * unit ** (CROWD - 1)
-    (low, middle), (_, high) = pieces(o, [peak])
     terms = []
-    for end, sign in ((low, -1.0), (high, 1.0)):
-        way = end - middle
-        places = [middle + way * float(part) for part in parts]
+    for peak, end, sign in ways_from(list(pieces(o, peaks))):
+        way = end - peak
+        places = [peak + way * float(part) for part in parts]
         mean = add_all(
             *(
                 float(f) * substitute(density, {o.expr: place})
@@ -71,6 +73,17 @@ def rule_around(pdf: Pdf, peak: Expr, points: int) -> Expr:
         )
         terms.append(multiply_all(const(sign), way, mean))
     return add_all(*terms)
+
+
+def ways_from(cut: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr, float]]:
+    """Go from each peak to both sides, of the pieces between which they are the cuts: to the middle of one, or to the end of a bin."""
+    (low, first), *between, (last, high) = cut
+    yield first, low, -1.0
+    for one, other in between:
+        middle = (one + other) * 0.5
+        yield one, middle, 1.0
+        yield other, middle, -1.0
+    yield last, high, 1.0
 
 
 def pieces(o: Observable, kinks: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
@@ -87,6 +100,20 @@ def pieces(o: Observable, kinks: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
             cuts[j], cuts[i] = apply(Op.MIN, cuts[j], cuts[i]), apply(Op.MAX, cuts[j], cuts[i])
     line = [low, *cuts, high]
     yield from pairwise(line)
+
+
+def are_near(pdf: Pdf, values: Mapping[str, Any]) -> bool:
+    """Return whether values of parameters, numbers or columns, are all near those at the start, for which rules are made."""
+    for p in pdf.parameters:
+        own, width = np.asarray(values[p.name], np.float64), NEAR_PART * (p.high - p.low)
+        with np.errstate(all="ignore"):
+            ratio = own / p.start if p.start else np.full(own.shape, np.nan)
+        near = ((ratio >= 1 / NEAR) & (ratio <= NEAR)) | (
+            (np.abs(own - p.start) <= width) & np.isfinite(width) & (p.start == 0)
+        )
+        if not near.all():
+            return False
+    return True
 
 
 def values_elsewhere(

@@ -16,7 +16,7 @@ from morefit.errors import DataError, OptionError
 from morefit.kernel.rows_layout import RowsDraw
 from morefit.likelihood.accuracy import Moved, integral_error, is_numerical, moved_edges
 from morefit.likelihood.base import Point
-from morefit.likelihood.bin_rules import edge_columns
+from morefit.likelihood.bin_rules import are_near, edge_columns
 from morefit.likelihood.binned_model import (
     SCALE,
     STATISTICS,
@@ -27,18 +27,18 @@ from morefit.likelihood.binned_model import (
     count_columns,
     integrals_over,
 )
-from morefit.likelihood.coarse import some_events
+from morefit.likelihood.coarse import NLL_ERROR, some_events
 from morefit.likelihood.evaluation import BadBins
-from morefit.likelihood.event_sums import NLL_ERROR
 from morefit.likelihood.table import COUNT, CountsLikelihood
 from morefit.model import Pdf
 from morefit.model.counts import check_halves
 from morefit.model.parts import check_known, check_model
-from morefit.model.replace import Replacement
+from morefit.model.replace import Changed, Replacement
 from morefit.targets.base import Backend
 from morefit.text.arguments import in_sentences
 
 MAX_AXES = 3
+ERROR_NEAR = 1e-6  # of a rule near the start values, where it was tried
 
 
 class BinnedLikelihood(CountsLikelihood):
@@ -230,10 +230,14 @@ class BinnedLikelihood(CountsLikelihood):
         """Return the centres of some bins, which are those of all data."""
         return some_events(self.centres, self.source)
 
+    def is_unresolved(self, moved: Changed, values: Mapping[str, float]) -> bool:
+        return super().is_unresolved(moved, values) or bool(self.unresolved_rows(values).any())
+
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
         integrals, wrong = integrals_over(self.model.source, self.model.edges, {}), np.zeros(1, np.bool_)
         for pdf, area in self.model.rules:
-            wrong = wrong | ~(integrals.errors_of_rows(pdf, area, values) * self.entries <= NLL_ERROR)
+            if not (self.entries * ERROR_NEAR <= NLL_ERROR and are_near(pdf, values)):
+                wrong = wrong | ~(integrals.errors_of_rows(pdf, area, values) * self.entries <= NLL_ERROR)
         return wrong
 
     def model_error(self, x: Point) -> float:

@@ -24,6 +24,7 @@ from morefit.model import Pdf
 from morefit.pipeline import Columns, Settings, compile_values
 from morefit.targets.base import Events
 
+NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events
 # relative change with half as many nodes: their error is about the root of that of all of them
 SUSPECT = 1e-4
 EVENTS = 9  # of each dataset at which integrals are compared

@@ -20,6 +20,7 @@ from morefit.kernel.sums import Request
 from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood.accuracy import check_smooth, is_numerical, node_sums
 from morefit.likelihood.base import Term
+from morefit.likelihood.coarse import NLL_ERROR
 from morefit.likelihood.constraint import Constraint
 from morefit.likelihood.evaluation import Evaluation, PartData
 from morefit.likelihood.event_nodes import EventNodes, FollowedNodes, requests_apart
@@ -34,8 +35,7 @@ from morefit.model.opaque import opaque_names
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_renamed, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
 
-NLL_ERROR = 0.01  # that numerical integrals may add to the sum over all events,
-MIN_EVENTS = 1000  # of them: with fewer, the accuracy is that of this many,
+MIN_EVENTS = 1000  # with fewer, the accuracy of integrals is that of this many,
 BEST_ERROR = 1e-10  # the smallest relative error of an integral that is requested
 NO_NAMES: Mapping[Expr, Expr] = {}
 

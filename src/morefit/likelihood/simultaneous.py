@@ -12,7 +12,7 @@ from morefit.data.dataset import Dataset
 from morefit.data.labels import Category, label_text, shown
 from morefit.data.sources import is_histogram
 from morefit.data.weights import observables_of, weight_formula
-from morefit.errors import DataError, ModelError, OptionError
+from morefit.errors import DataError, ModelError, OptionError, errors_of
 from morefit.expr import OwnSymbol, Quantity, scalar
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.joint import JointLikelihood, share_kernels
@@ -251,13 +251,11 @@ def simultaneous_likelihood(
     parts: list[Likelihood] = []
     for label, (own, own_weights) in each.items():
         model = simultaneous.models[label]
-        try:
+        with errors_of(f"category '{label}'"):
             part = likelihood_of(
                 model, own, weights=own_weights, ranges=simultaneous.ranges_of(label, ranges), yields_in=yields_in,
                 backend=place, precision=precision, precompute=precompute,
             )  # fmt: skip
-        except (DataError, ModelError) as error:
-            raise type(error)(f"category '{label}': {error}") from None
         parts.append(part)
     shared = share_kernels(constrained(parts, as_constraints(constraints)))
     return JointLikelihood(shared, simultaneous.labels)

@@ -44,7 +44,7 @@ from morefit.model.observable import Ranges
 from morefit.model.opaque import opaque_names
 from morefit.model.parts import conditional_parts
 from morefit.model.region import YieldsIn
-from morefit.model.replace import Replacement
+from morefit.model.replace import Changed, Replacement, depends_on_limits, is_unresolved
 from morefit.pipeline import Settings, able_backend
 from morefit.rewrite.precompute import Precompute
 from morefit.sampling.conditional_rows import conditional_rows
@@ -328,6 +328,14 @@ class Likelihood(EventSums):
     def events_to_check(self, columns: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """Return some events, of other columns or of the data, at which integrals for each of them can be checked."""
         return some_events(self.data.sample.columns if columns is None else columns, self.model)
+
+    def depends_on_limits(self, wider: Changed) -> bool:
+        """Return whether other limits of some parameters change formulas."""
+        return self.source is not None and depends_on_limits(self.source, wider)
+
+    def is_unresolved(self, moved: Changed, values: Mapping[str, float]) -> bool:
+        """Return whether integrals for each event, or over bins, are inaccurate at values of all parameters, some of which have moved."""
+        return self.source is not None and is_unresolved(self.source, moved)
 
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
         """Return at which of many values of its parameters integrals are wrong that compiled code does not judge itself."""

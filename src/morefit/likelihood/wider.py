@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from morefit.arrays import Array
+from morefit.arrays import Array, Flags
 from morefit.errors import ModelError
-from morefit.likelihood.coarse import coarse_rows
+from morefit.likelihood.coarse import NLL_ERROR, coarse_rows
 from morefit.likelihood.evaluation import Evaluation
 from morefit.likelihood.parameters import limits_of
-from morefit.model import Pdf
 from morefit.model.replace import (
     Changed,
     Limits,
     Replacement,
     around,
-    depends_on_limits,
-    is_unresolved,
     moved_parameters,
     wider_parameters,
 )
@@ -28,13 +26,14 @@ if TYPE_CHECKING:
     from morefit.likelihood.base import Term
     from morefit.likelihood.unbinned import Likelihood
 
+STEP = 3.0  # of values between two points
 MAX_REMADE = 4  # likelihoods that one remembers
 
 
 def for_limits(likelihood: Term, limits: Limits) -> Term:
     """Return a likelihood with formulas that hold within limits: itself unless these are wider than its own, which matter."""
     wider = wider_parameters(likelihood.all_parameters, limits)
-    return remade(likelihood, wider, depends_on_limits) if wider else likelihood
+    return remade(likelihood, wider, lambda part: part.depends_on_limits(wider)) if wider else likelihood
 
 
 def for_points(likelihood: Term, points: Array) -> Term:
@@ -49,9 +48,9 @@ def for_points(likelihood: Term, points: Array) -> Term:
 
 
 def for_values(likelihood: Term, values: Mapping[str, float]) -> Term:
-    """Return a likelihood whose integrals for each event are accurate at values of all parameters: itself if they are."""
+    """Return a likelihood whose integrals for each event and over bins are accurate at values of all parameters: itself if they are."""
     moved = moved_parameters(likelihood.all_parameters, values)
-    return remade(likelihood, moved, is_unresolved) if moved else likelihood
+    return remade(likelihood, moved, lambda part: part.is_unresolved(moved, values)) if moved else likelihood
 
 
 def evaluated(likelihood: Term, points: Array, order: int) -> Evaluation:
@@ -68,26 +67,36 @@ def evaluated(likelihood: Term, points: Array, order: int) -> Evaluation:
 
 
 def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
-    """Go through rows of all parameters with likelihoods whose formulas and integrals for each event hold there.
+    """Go through rows of all parameters with likelihoods whose formulas, integrals for each event and over bins hold there.
 
-    That is one for all rows, unless nodes are too few for some, as a few events show.
+    That is one for all rows, unless nodes are too few for some, as a few events or halves of bins show.
     """
     likelihood = for_points(likelihood, points)
-    sources = [(part.source, part) for part in likelihood.parts if part.has_node_sums and part.events]
-    if not sources:
-        yield likelihood, points
-        return
-    names, coarse = [p.name for p in likelihood.all_parameters], np.zeros(len(points), np.bool_)
-    for source, part in sources:
-        assert source is not None
-        values = dict(zip(names, points.T, strict=True))
-        coarse |= coarse_rows(source, values, part.events_to_check(), part.settings)
+    coarse = unresolved_points(likelihood, points)
     if not coarse.any():
         yield likelihood, points
         return
+    names = [p.name for p in likelihood.all_parameters]
     for k, wrong in enumerate(coarse.tolist()):
         own = resolved(likelihood, dict(zip(names, points[k].tolist(), strict=True))) if wrong else likelihood
         yield own, points[k : k + 1]
+
+
+def unresolved_points(likelihood: Term, points: Array) -> Flags:
+    """Return at which rows of all parameters integrals for each event of the data, or over bins, may have too few nodes."""
+    values = dict(zip((p.name for p in likelihood.all_parameters), points.T, strict=True))
+    wrong = np.zeros(len(points), np.bool_)
+    for part in likelihood.parts:
+        if part.has_node_sums and part.source is not None and part.events:
+            wrong |= coarse_rows(part.source, values, part.events_to_check(), part.settings)
+        wrong |= part.unresolved_rows(values)
+    return wrong
+
+
+def is_wrong(likelihood: Term, values: Mapping[str, float]) -> bool:
+    """Return whether integrals make an nll wrong at values of all parameters, by more than ``mf.fit`` allows."""
+    point = {p.name: values[p.name] for p in likelihood.parameters}
+    return not likelihood.entries * likelihood.integral_error(point) <= NLL_ERROR
 
 
 def resolved(likelihood: Term, values: Mapping[str, float]) -> Term:
@@ -98,12 +107,22 @@ def resolved(likelihood: Term, values: Mapping[str, float]) -> Term:
         return likelihood
 
 
-def remade(likelihood: Term, others: Changed, matter: Callable[[Pdf, Changed], bool]) -> Term:
-    """Return a likelihood with others in the places of some parameters, if they matter and all parts can have them."""
-    sources = [part.source for part in likelihood.parts]
-    if not any(matter(source, others) for source in sources if source is not None):
+def half_way(start: Mapping[str, float], end: Mapping[str, float]) -> dict[str, float]:
+    """Return values between two points: what has become many times as large or as small, by powers of three; the rest as at the start.
+
+    Where integrals lack nodes a fit may be led astray, to where no nodes are enough; others serve on the way, the same for
+    all fits that are led there.
+    """
+    ratios = {name: end[name] / start[name] if start[name] else 0.0 for name in end}
+    powers = {name: round(log(ratio, STEP) / 2) if ratio > 0 else 0 for name, ratio in ratios.items()}
+    return {name: start[name] * STEP**power for name, power in powers.items()}
+
+
+def remade(likelihood: Term, others: Changed, matter: Callable[[Likelihood], bool]) -> Term:
+    """Return a likelihood with others in the places of some parameters, if they matter to a part and all parts can have them."""
+    if not any(map(matter, likelihood.parts)):
         return likelihood
-    if any(source is None for source in sources):  # one parameter cannot have two pairs of limits
+    if any(part.source is None for part in likelihood.parts):  # one parameter cannot have two pairs of limits
         return likelihood
     known = likelihood.remade
     if others not in known:

@@ -6,6 +6,7 @@ Toys, weighted datasets, replicas, fits with fixed parameters and tested points 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -151,6 +152,24 @@ class Batch:
         """Where each set starts, (B, P)."""
         return np.clip(self.base[:, self.columns], self.limits[:, 0], self.limits[:, 1])
 
+    def full(self, fits: Fits) -> Array:
+        """Return all parameters where fits ended, (B, all parameters)."""
+        full = self.base.copy()
+        full[:, self.columns] = fits.values
+        return full
+
+    def values_at(self, fits: Fits, k: int) -> dict[str, float]:
+        """Return all parameters where the fit of one set ended, by name."""
+        names = (p.name for p in self.likelihood.all_parameters)
+        return dict(zip(names, self.full(fits)[k].tolist(), strict=True))
+
+    def of_one(self, k: int, term: Term) -> Batch:
+        """Return the minimiser of one set, whose likelihood by itself is given."""
+        return replace(
+            self, likelihood=term, data=term.own_data(), base=self.base[[k]], alone=lambda _: term,
+            done=lambda _: None,
+        )  # fmt: skip
+
     def fit(self, starts: Sequence[Starts] = ()) -> Fits:
         """Fit all sets from where they start, and those that fail again."""
         fits = Fits.none(self.start)
@@ -170,6 +189,7 @@ class Batch:
         if self.likelihood.stepping(self.floating):  # no start helps, nor Minuit
             return
         left = fits.failed
+        self.correct(fits, left)
         tried, before, ceiling = left, Fits.none(self.start[left]), self.ceiling(fits, left)
         before.take(np.arange(len(left)), fits, left, FAILED)
         for choose in starts:
@@ -182,6 +202,13 @@ class Batch:
             self.by_minuit(fits, int(k))
         wrong = fits.valid[tried] & (fits.nll[tried] > ceiling)
         fits.take(tried[wrong], before, wrong, FAILED)
+
+    def correct(self, fits: Fits, sets: Integers) -> None:
+        """Evaluate the nll where some sets failed: compiled fits may have left the boxes of their integrals, and be far too low there."""
+        if self.likelihood.has_integrals and len(sets):
+            there = self.evaluate(sets, fits.values[sets], order=0)
+            known = (there.bad == 0) & np.isfinite(there.value)
+            fits.nll[sets] = np.where(known, there.value, np.nan)
 
     def ceiling(self, fits: Fits, sets: Integers) -> Array:
         """Return how high a minimum of some sets may be that failed before."""
@@ -242,7 +269,8 @@ class Batch:
 
     def settled(self, sets: Integers, start: Array) -> Fits:
         """Minimise a density with kinks for some sets together."""
-        kinked = Kinked(self.evaluate, self.scores, self.limits, self.goal, self.kinks, self.thorough)
+        starts = 0 if self.likelihood.one_minimum else STARTS
+        kinked = Kinked(self.evaluate, self.scores, self.limits, self.goal, self.kinks, self.thorough, starts)
         ends = settle(kinked, sets, start)
         valid = ends.edm <= MARGIN * self.goal  # nor nan
         return Fits(

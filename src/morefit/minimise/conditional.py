@@ -17,6 +17,7 @@ from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.wider import for_limits, resolved
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
+from morefit.minimise.finer_nodes import fit_with_finer_nodes
 from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
@@ -218,9 +219,14 @@ class Conditional:
 
     def minimise(self) -> None:
         """Minimise all points; then what failed from elsewhere, from where neighbours have their minima, and by Minuit."""
-        if not self.rest:
+        if self.rest:
+            self.minimise_rest()
+        else:
             self.batch.evaluate_only(self.fits)
-            return
+        fit_with_finer_nodes(self.batch, self.fits, self.fits.valid)
+
+    def minimise_rest(self) -> None:
+        """Minimise over the parameters that float."""
         fits, best = self.fits, self.batch.start
         new = fits.failed
         first = fits.values[self.nearest(new)] if fits.valid.any() else self.predicted()
@@ -271,9 +277,7 @@ class Conditional:
     @property
     def full(self) -> Array:
         """All parameters at each point, (B, all parameters)."""
-        full = self.batch.base.copy()
-        full[:, self.batch.columns] = self.fits.values
-        return full
+        return self.batch.full(self.fits)
 
     def lowest(self) -> tuple[Array, float]:
         """Return where the nll is lowest and how low: at the best fit, or at a point that is clearly lower."""

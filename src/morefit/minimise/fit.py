@@ -10,12 +10,11 @@ import numpy as np
 
 from morefit.arrays import Array
 from morefit.data.weights import Weights
-from morefit.errors import ModelError
 from morefit.likelihood import Term
 from morefit.likelihood.parameters import one_of_each
 from morefit.likelihood.simultaneous import Simultaneous, undecided
 from morefit.likelihood.sums import check_constrained
-from morefit.likelihood.wider import for_limits, for_values
+from morefit.likelihood.wider import for_limits, half_way, resolved
 from morefit.minimise.covariance import Errors
 from morefit.minimise.options import Derivatives, Minimiser, Options
 from morefit.minimise.path import WORST, minimise_likelihood
@@ -113,20 +112,15 @@ def fit_likelihood(
     if problem.is_wider and (wider := for_limits(likelihood, problem.spanned())) is not likelihood:
         likelihood, problem = wider, make_problem(wider, start, fixed, limits)
     result = minimise_problem(likelihood, problem, options, starts)
-    if not result.valid and (finer := with_finer_nodes(likelihood, result)) is not likelihood:
-        likelihood = finer
-        result = minimise_problem(likelihood, make_problem(finer, result, fixed, limits), options, starts)
+    if any(off > WORST[what] for what, off in result.integral_errors.items()):
+        for values, begin in ((result.values, result), (half_way(problem.values, result.values), start)):
+            finer = resolved(likelihood, values)
+            if finer is likelihood:
+                continue
+            again = minimise_problem(finer, make_problem(finer, begin, fixed, limits), options, starts)
+            if again.valid:
+                return again.fitted_to(finer)
     return result.fitted_to(likelihood)
-
-
-def with_finer_nodes(likelihood: Term, result: FitResult) -> Term:
-    """Return a likelihood with nodes of integrals for each event that are right at a minimum: itself if they are, or if none are."""
-    if not any(off > WORST[what] for what, off in result.integral_errors.items()):
-        return likelihood
-    try:
-        return for_values(likelihood, result.values)
-    except ModelError:  # there are none
-        return likelihood
 
 
 def minimise_problem(likelihood: Term, problem: Problem, options: Options, starts: int) -> FitResult:

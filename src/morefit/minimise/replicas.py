@@ -13,6 +13,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import edm_goal
+from morefit.minimise.finer_nodes import fit_with_finer_nodes
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
 from morefit.random.philox import Sequence64
@@ -89,7 +90,9 @@ class Replicas:
             done=lambda finished: self.done(first + finished),
         )
         start = np.array([begin[n] for n in self.best.floating])
-        return batch.fit([lambda _, sets: np.tile(start, (len(sets), 1))])
+        fits = batch.fit([lambda _, sets: np.tile(start, (len(sets), 1))])
+        fit_with_finer_nodes(batch, fits, fits.valid)
+        return fits
 
     def part_data(self, k: int, part: Likelihood, replicas: Integers) -> PartData:
         """Return the weights of a part's events in each replica, times those they have anyway, and what is measured."""

@@ -47,6 +47,7 @@ class Kinked(NamedTuple):
     goal: float
     kinks: Sequence[int]  # the parameters that move kinks
     thorough: bool = False  # steps begin at many places
+    starts: int = 0  # other places that may be tried first
 
     def with_scores(self, sets: Integers, x: Array) -> Evaluation:
         there = self.evaluate(sets, x, 2)
@@ -77,7 +78,7 @@ def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
         kinked.limits,
         CLOSE * kinked.goal,
         thorough=kinked.thorough,
-        starts=0,
+        starts=kinked.starts,
         max_steps=MAX_STEPS,
     )
     x, value = first.x.copy(), first.nll.copy()
@@ -88,7 +89,12 @@ def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
             break
         own, there = sets[active], x[active]
         lower(there, value, active, *minimise_rest(kinked, own, there))
-        covariance[active] = invert(kinked.scores(own, there))
+        covariance[active], x[active] = invert(kinked.scores(own, there)), there
+        known = np.isfinite(covariance[active]).all(axis=(1, 2))
+        edm[active[~known]] = np.nan  # there are no errors to search within
+        active, own, there = active[known], own[known], there[known]
+        if not len(active):
+            break
         for k in kinked.kinks:
             valley = covariance[active, :, k] / np.sqrt(covariance[active, k, k])[:, None]
             lower(there, value, active, *search(kinked, own, there, valley, FAR if turn == 0 else NEAR))
@@ -97,9 +103,7 @@ def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
         lower(there, value, active, *lowest(kinked, own, kinked.clip(around)))
         x[active] = there
         edm[active] = before - value[active]
-        known = np.isfinite(covariance[active]).all(axis=(1, 2))
-        edm[active[~known]] = np.nan
-        active = active[known & (edm[active] > kinked.goal)]
+        active = active[edm[active] > kinked.goal]
     return Settled(x, value, edm, covariance)
 
 

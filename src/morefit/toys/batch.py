@@ -177,7 +177,7 @@ class Toys:
             fits.valid[lost], fits.method[lost] = False, FAILED
             failed = np.setdiff1d(fits.failed, lost)
         self.fit_again(fits, failed, self.ensemble)
-        fit_with_finer_nodes(self, fits)
+        fit_with_finer_nodes(self, fits, self.ensemble, fits.valid)
         return fits
 
     def first_fit(self, ensemble: Ensemble) -> Fits:

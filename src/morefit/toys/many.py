@@ -16,7 +16,7 @@ from morefit.arrays import Array, Integers
 from morefit.data.dataset import Dataset
 from morefit.data.plain import as_table
 from morefit.data.sources import is_histogram
-from morefit.errors import DataError
+from morefit.errors import DataError, errors_of
 from morefit.expr import Quantity
 from morefit.likelihood import Simultaneous, Term
 from morefit.likelihood.sums import check_constrained
@@ -84,7 +84,7 @@ def fit_many(
     )
     check_constrained(template.parts)
     if isinstance(model, Simultaneous) and sizes is None:
-        each = [[own for own, _ in model.split(data).values()] for data in each]
+        each = [split(model, data, k) for k, data in enumerate(each)]
     if sizes is None:
         many = read_many(template, each, numbers)
     else:
@@ -125,6 +125,12 @@ def listed(datasets: Any) -> Sequence[Any] | Array:
     if not len(each):
         raise DataError("fit_many: needs at least one dataset, got none")
     return each  # type: ignore[no-any-return]
+
+
+def split(model: Simultaneous, data: Any, number: int) -> list[Any]:
+    """Return one of many datasets in parts, by label."""
+    with errors_of(f"fit_many: datasets[{number}]"):
+        return [own for own, _ in model.split(data).values()]
 
 
 def simulated_errors(template: Term, many: ManyDatasets, fits: Fits, names: Sequence[str]) -> Array:

@@ -15,7 +15,7 @@ from morefit.data.weights import observables_of
 from morefit.expr import ONE, Expr
 from morefit.kernel.sums import Request
 from morefit.likelihood import Likelihood
-from morefit.minimise.batch import FAILED, Fits
+from morefit.minimise.batch import Fits
 from morefit.pipeline import Settings, compile_sums
 from morefit.toys.results import HOW
 from morefit.toys.text import LOOKED_AT
@@ -29,10 +29,7 @@ NEGATIVE = HOW.index("negative density")
 
 
 def how_obtained(ensemble: Ensemble, fits: Fits, first: int = 0) -> NDArray[np.uint8]:
-    """Return how toys from number ``first`` on were obtained; the first of a study are looked at between their events.
-
-    Fits with integrals over bins that are wrong there, as ``mf.fit`` finds as well, count as failed.
-    """
+    """Return how toys from number ``first`` on were obtained; the first of a study are looked at between their events."""
     count = min(LOOKED_AT - first, len(fits.nll))
     if count <= 0:
         return fits.method
@@ -44,8 +41,6 @@ def how_obtained(ensemble: Ensemble, fits: Fits, first: int = 0) -> NDArray[np.u
         rows = [np.broadcast_to(of(part), count) for part in ensemble.fitted.parts]
         return np.asarray(np.any(rows, axis=0) & fits.valid[:count], np.bool_)
 
-    if (wrong := in_a_part(lambda part: part.unresolved_rows(values))).any():
-        fits.valid[:count][wrong], fits.method[:count][wrong] = False, FAILED
     below = in_a_part(lambda part: part.negative_rows(values))
     if not below.any():
         return fits.method

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
-from morefit.errors import ModelError
-from morefit.likelihood import Term
+from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.coarse import coarse_rows
-from morefit.likelihood.event_sums import NLL_ERROR
-from morefit.likelihood.wider import for_values
+from morefit.likelihood.wider import half_way, is_wrong, resolved
 from morefit.minimise.batch import FAILED, Fits
 
 if TYPE_CHECKING:
@@ -20,44 +18,56 @@ if TYPE_CHECKING:
     from morefit.toys.ensemble import Ensemble
 
 
-def fit_with_finer_nodes(toys: Toys, fits: Fits) -> None:
-    """Fit toys again whose integrals are wrong where they ended, each as ``mf.fit`` does; what stays wrong failed."""
-    ensemble = toys.ensemble
-    for toy in suspects(toys, fits).tolist():
-        if not is_wrong(toys, toy, ensemble.fitted, fits.values[toy]):
+def fit_with_finer_nodes(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> None:
+    """Fit toys again whose integrals are wrong where they ended, of those that failed and whose end is known; what stays wrong failed.
+
+    Each is fitted as ``mf.fit`` does, with the parameters that an ensemble fits.
+    """
+    for toy in suspects(toys, fits, ensemble, known | (fits.method == FAILED)).tolist():
+        end = values_of(ensemble, fits.values[toy])
+        if not is_wrong(toys.likelihood(toy, ensemble.fitted), end):
             continue
-        here = np.array([toy])
-        fits.valid[here], fits.method[here] = False, FAILED
-        try:
-            fitted = for_values(ensemble.fitted, values_of(ensemble, fits.values[toy]))
-        except ModelError:  # there are no nodes that are enough
-            continue
-        if fitted is ensemble.fitted:
-            continue
-        finer, one = replace(ensemble, fitted=fitted), toys.one(toy)
-        again = one.first_fit(finer)
-        one.fit_again(again, again.failed, finer)
-        if again.valid[0] and not is_wrong(toys, toy, fitted, again.values[0]):
-            fits.take_all(here, again)
+        tries = [(end, end), (half_way(ensemble.start, end), ensemble.start)]
+        if not known[toy]:
+            tries.reverse()
+        fits.valid[toy], fits.method[toy], fits.edm[toy] = False, FAILED, np.nan
+        for values, start in tries:
+            again = fit_one(toys, toy, ensemble, values, start)
+            if again is not None:
+                fits.take_all(np.array([toy]), again)
+                break
 
 
-def suspects(toys: Toys, fits: Fits) -> Integers:
-    """Return the valid fits where an integral for each event may be wrong."""
-    ensemble, valid = toys.ensemble, np.flatnonzero(fits.valid & (toys.events > 0))
-    wrong, values = np.zeros(len(valid), np.bool_), values_of(ensemble, fits.values[valid].T)
-    for k, part in enumerate(ensemble.fitted.parts if len(valid) else ()):
-        if part.has_node_sums and part.source is not None and toys.sizes[valid, k].all():
-            wrong |= coarse_rows(part.source, values, toys.events_to_check(valid, k, part), part.settings)
-    return valid[wrong]
+def fit_one(
+    toys: Toys, toy: int, ensemble: Ensemble, values: Mapping[str, float], start: Mapping[str, float]
+) -> Fits | None:
+    """Fit one toy from a start with nodes for some values; None where it is not valid, or where these are not enough."""
+    fitted = resolved(ensemble.fitted, values)
+    if fitted is ensemble.fitted:
+        return None
+    finer, one = replace(ensemble, fitted=fitted, start=start), toys.one(toy)
+    # not with those for where it starts
+    finer.fitted = fitted.with_parts([part.replaced(backend=ensemble.backend) for part in fitted.parts])
+    again = one.first_fit(finer)
+    one.fit_again(again, again.failed, finer)
+    ended = values_of(ensemble, again.values[0])
+    return None if not again.valid[0] or is_wrong(toys.likelihood(toy, fitted), ended) else again
+
+
+def suspects(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> Integers:
+    """Return the fits where an integral for each event, or over bins, may be wrong."""
+    wrong = np.zeros(len(toys), np.bool_)
+    for k, part in enumerate(ensemble.fitted.parts):
+        own = np.flatnonzero(known & (toys.sizes[:, k] > 0))
+        if not len(own):
+            continue
+        values = values_of(ensemble, fits.values[own].T)
+        wrong[own] |= part.unresolved_rows(values)
+        if part.has_node_sums and part.source is not None:
+            wrong[own] |= coarse_rows(part.source, values, toys.events_to_check(own, k, part), part.settings)
+    return np.flatnonzero(wrong)
 
 
 def values_of(ensemble: Ensemble, floating: Array) -> dict[str, Any]:
     """Return all parameters by name; those that float are numbers, or columns of numbers."""
     return {**ensemble.start, **dict(zip(ensemble.floating, floating, strict=True))}
-
-
-def is_wrong(toys: Toys, toy: int, fitted: Term, values: Array) -> bool:
-    """Return whether the nll of a toy is wrong at fitted values, by more than ``mf.fit`` allows."""
-    own = toys.likelihood(toy, fitted)
-    point = dict(zip(toys.ensemble.floating, values.tolist(), strict=True))
-    return not own.entries * own.integral_error(point) <= NLL_ERROR

@@ -12,7 +12,7 @@ from morefit.data.columns import MAX_DOUBLE
 from morefit.data.dataset import Dataset, dataset_of
 from morefit.data.plain import PlainColumns, plain_columns
 from morefit.dataclass import dataclass
-from morefit.errors import DataError, OptionError
+from morefit.errors import DataError, OptionError, errors_of
 from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.minimise.problem import check_data
@@ -78,31 +78,36 @@ def check_events(rule: str, template: Term) -> None:
 
 def read_each(template: Term, each: Sequence[Any] | Array, weights: Any = None) -> ManyDatasets:
     """Read and check datasets one by one."""
-    if weights is not None:
-        observables = template.parts[0].model.observables
-        own = [weights] * len(each) if isinstance(weights, str) else weights
-        each = [dataset_of(data, observables, one) for data, one in zip(each, own, strict=True)]
-    checked = [datasets_of(template, data) for data in each]
+    own = [weights] * len(each) if weights is None or isinstance(weights, str) else weights
     plain = template.with_parts([part.without_formula() for part in template.parts])
-    for data in checked:
-        check_data(plain, data)
+    checked = []
+    for k, (data, one) in enumerate(zip(each, own, strict=True)):
+        with errors_of(f"fit_many: datasets[{k}]"):
+            checked.append(datasets_of(template, data, one))
+            check_data(plain, checked[-1])
     names = [[o.name for o in part.model.observables] for part in template.parts]
     parts = [StoredPart.of_datasets(own, [data[k] for data in checked]) for k, own in enumerate(names)]
     mean = least_mean_weight((d for data in checked for d in data), alone=is_alone(template))
     return ManyDatasets(tuple(parts), mean)
 
 
-def datasets_of(template: Term, data: Any) -> tuple[Dataset, ...]:
-    """Return what is fitted together, a dataset for each part."""
+def datasets_of(template: Term, data: Any, weights: Any) -> tuple[Dataset, ...]:
+    """Return what is fitted together, a dataset for each part; only that of a single part may have weights."""
     parts = template.parts
     if len(parts) == 1:
-        return (parts[0].read(data),)
+        own = data if weights is None else dataset_of(data, parts[0].model.observables, weights)
+        return (parts[0].read(own),)
     each = by_part(template, data)
     if each is None:
-        raise DataError(
-            f"fit_many: each dataset must be a list of {len(parts)}, one for each part, got {data!r:.60}"
-        )
-    return tuple(part.read(d) for d, part in zip(each, parts, strict=True))
+        raise DataError(f"must be a list of {len(parts)}, one for each part, got {data!r:.60}")
+    labels = [f"category '{label}'" for label in template.labels or ()]
+    return tuple(map(read_part, labels or [f"part {k}" for k in range(len(parts))], parts, each))
+
+
+def read_part(name: str, part: Likelihood, data: Any) -> Dataset:
+    """Return the dataset of one of several parts."""
+    with errors_of(name):
+        return part.read(data)
 
 
 def by_part(template: Term, data: Any) -> Sequence[Any] | None:

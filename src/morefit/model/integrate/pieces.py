@@ -39,7 +39,7 @@ def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
     middles, widths = (np.asarray(evaluate(e, points), np.float64) for e in (middle, panel.width))
     signs: dict[Expr, int] = {}
     guards: dict[Expr, None] = {}
-    within = nodes_with(body, {x})
+    within = nodes_with(body, {x}) - nodes_of_places(body)
     for node in toposort(body, enter_integrals=False, enter_sums=False):
         # a floor stays: nodes crowd so closely to the ends of panels that rounding takes some to the other side
         for zero in zeros_of_kinks(node) if node in within and not is_floor(node) else ():
@@ -57,6 +57,13 @@ def decide(body: Expr, edges: Edges, panel: Panel) -> tuple[Expr, list[Expr]]:
         return body, []
     (decided,) = rebuild((body,), lambda node, args: choose(node, args, signs))
     return decided, list(guards)
+
+
+def nodes_of_places(body: Expr) -> set[Expr]:
+    """Return what decides where tables are read: it stays, for nothing may be read outside of them where guards do not hold."""
+    nodes = toposort(body, enter_integrals=False, enter_sums=False)
+    places = [node.args[1] for node in nodes if node.op is Op.LOOKUP]
+    return set(toposort(*places, enter_integrals=False, enter_sums=False)) if places else set()
 
 
 def is_floor(node: Expr) -> bool:
