@@ -10,7 +10,7 @@ from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
-from morefit.minimise.loose import is_steep, look, next_value
+from morefit.minimise.loose import is_steep, look, next_value, recentre
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
 from morefit.minimise.starts import (
     AGAIN,
@@ -122,8 +122,9 @@ MUCH = 10.0  # of the value: an end so much lower than the first is one of which
 MAX_ROUNDS = 3.0  # of other starts, each from an end that is so much lower than the one before
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
-CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
-CURVED = 0.05  # if it promises the same value but for so much of the EDM
+# errors, and EDM: a start whose next step leads so close to the best end leads back to it,
+CLOSE_BY, SMALL_EDM = 0.2, 0.5
+CURVED = 0.2  # if it promises the same value but for so much of the EDM
 RIPPLE = 0.03  # of the value: kinks make minima that are lower by less, which no step promises
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
@@ -150,6 +151,8 @@ def begin_fit(fit: Fit) -> None:
     fit.rough = 0.0
     fit.saddles = 0.0
     fit.rounds = 0.0
+    fit.recentred = 0.0
+    fit.shallow = 0.0
     fit.scan = 0.0
     fit.place = 0.0
     fit.shapes = 0.0
@@ -230,7 +233,7 @@ def returns(fit: Fit) -> bool:
     n = len(fit.x)
     if fit.value < fit.best_value - fit.goal:
         return False
-    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
+    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > SMALL_EDM:
         return False
     distance = 0.0
     for i in range(n):
@@ -254,6 +257,8 @@ def end_attempt(fit: Fit) -> None:
         keep(fit, rank, status)
         fit.returns = 0.0
         fit.roam_returns = 0.0
+        if fit.starts == EDGE + AGAIN:
+            recentre(fit)
     elif fit.best_rank > 0.0 and fit.value < fit.best_value + SAME * fit.goal:
         fit.returns += 1.0
         fit.roam_returns += 1.0 if fit.roams > 0.0 else 0.0
