@@ -78,7 +78,9 @@ class Fit(Record):
     roams: float  # starts from anywhere
     roam_returns: float  # of them that led back to the best end
     profile: Vector  # (surveyed,) how low each place may lead,
-    turns: Vector  # (surveyed,) with an angle turned: eight times which one, and by how many eighths of a turn
+    turns: (
+        Vector  # (surveyed,) with an angle turned: eight times which one, and by how many eighths of a turn
+    )
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float

@@ -229,8 +229,7 @@ def other_start(fit: Fit, kind: int) -> None:
         elif i == second:
             x = fit.end[first]
         elif UP <= kind <= DOWN:
-            errors = MANY_ERRORS if fit.lost > 0.0 else ERRORS
-            x = along(fit, i, errors if kind == UP else -errors)
+            x = along(fit, i, errors_along(fit, kind))
         elif kind == BESIDE + 2 * i:
             x = fit.end[i] + STEP * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
@@ -247,6 +246,14 @@ def amounts_were_guessed(fit: Fit) -> bool:
         far = fit.end[i] - fit.start[i] > ASTRAY * fit.end_error[i] > 0.0
         guessed = guessed or (far and fit.low[i] == 0.0 and fit.end[i] > MANY_TIMES * fit.start[i])
     return guessed
+
+
+def errors_along(fit: Fit, kind: int) -> float:
+    """Return how far along the valley UP and DOWN are: farther after a way that was led by chance, on the side with more room."""
+    k = int(fit.widest)
+    roomy = fit.high[k] - fit.end[k] > fit.end[k] - fit.low[k]
+    errors = MANY_ERRORS if fit.lost > 0.0 and (roomy == (kind == UP)) else ERRORS
+    return errors if kind == UP else -errors
 
 
 def along(fit: Fit, i: int, errors: float) -> float:

@@ -26,7 +26,7 @@ DIAGONAL = 0.7071067811865476  # its sine and cosine
 # of a width: the errors of a place and of this width are larger than so much of it, where both are hardly known
 BLURRED, UNKNOWN_PART = 0.3, 0.4
 BLUR_PART = 1.0 / 12.0  # of the error of a place: widths that are smaller are not looked for
-COUPLED = 0.5  # squared correlation of two places at least, if all others are fixed
+COUPLED = 0.3  # squared correlation of two places at least, if all others are fixed
 ROAMS = 10.0  # starts from anywhere, where a survey showed several valleys,
 # if not so many have led back to the best end, or, without any that has not, the first ones
 ROAM_RETURNS, ONLY_RETURNS = 5.0, 3.0
@@ -324,7 +324,17 @@ def promised_by_turning(fit: Fit, place: int) -> float:
 def cosine(eighths: int) -> float:
     """Return the cosine of some eighths of a turn."""
     half = min(eighths % 8, 8 - eighths % 8)
-    return 1.0 if half == 0 else DIAGONAL if half == 1 else 0.0 if half == 2 else -DIAGONAL if half == 3 else -1.0
+    return (
+        1.0
+        if half == 0
+        else DIAGONAL
+        if half == 1
+        else 0.0
+        if half == 2
+        else -DIAGONAL
+        if half == 3
+        else -1.0
+    )
 
 
 def keep_valleys(fit: Fit) -> None:
