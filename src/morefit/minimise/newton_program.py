@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import sqrt
+from math import isfinite, sqrt
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
@@ -21,7 +21,16 @@ from morefit.minimise.starts import (
     remember_end,
 )
 from morefit.minimise.survey import may_survey, survey
-from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, MIN_RADIUS, MOVING, begin, step
+from morefit.minimise.trust_region import (
+    CONVERGED,
+    DEGENERATE,
+    FLAT,
+    MIN_RADIUS,
+    MOVING,
+    begin,
+    has_slopes,
+    step,
+)
 
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
 
@@ -189,6 +198,9 @@ def advance(fit: Fit) -> None:
         return
     step(fit)
     fit.tries += 1.0
+    if fit.steps == 1.0 and fit.value == UNKNOWN and has_slopes(fit):
+        begin_in_middle(fit)
+        return
     if fit.steps == 1.0:
         for i in range(len(fit.x)):
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
@@ -202,6 +214,14 @@ def advance(fit: Fit) -> None:
         start_again(fit, False)
     elif fit.status != MOVING or fit.tries >= fit.max_steps or worse:
         end_attempt(fit)
+
+
+def begin_in_middle(fit: Fit) -> None:
+    """Begin with places in the middle of their limits: where one starts far outside of the range, there are no second derivatives."""
+    for i in range(len(fit.x)):
+        if fit.edge[i] > 0.0 and isfinite(fit.high[i] - fit.low[i]):
+            fit.x[i] = 0.5 * (fit.low[i] + fit.high[i])
+    begin(fit)
 
 
 def divide_sums(fit: Fit) -> None:
