@@ -54,3 +54,15 @@ def test_a_component_that_is_cut_off_is_a_step_of_a_mixture(power, names):
     end = mf.where(x < 5 + a, (5 + a - x) ** power, 0.0)
     mixture = mf.Sum([mf.Density(end, x), mf.Uniform(x)], fractions=[mf.Parameter("f", 0.5, 0.0, 1.0)])
     assert moved_steps(mixture, ("a", "f")) == names
+
+
+@pytest.mark.parametrize("tail", [(0.1, -1.5, 1.5), (-0.3, -1.5, -0.01), (0.3, -0.5, 3.0)])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_density_that_falls_to_nothing_before_its_end_has_no_step(tail, alone):
+    # fits of Novosibirsk's function used not to be valid: what is left of it at its end, 1e-25, was taken for a step
+    mu, sigma = mf.Parameter("mu", 5.0, 2.0, 8.0), mf.Parameter("sigma", 0.5, 0.1, 2.0)
+    peak = mf.shapes.Novosibirsk(x, mu, sigma, mf.Parameter("tail", *tail))
+    mixture = mf.Sum([peak, mf.Uniform(x)], fractions=[mf.Parameter("f", 0.5, 0.0, 1.0)])
+    model = peak if alone else mixture
+    assert not moved_steps(model, tuple(p.name for p in model.parameters))
+    assert mf.fit(model, mf.generate(model, 500, seed=1)).valid

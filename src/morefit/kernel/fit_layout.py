@@ -47,6 +47,7 @@ class Fit(Record):
     doubtful_end: float
     narrow: float  # 1 if it led far away, into a valley that is much narrower than where it came from
     wandered: float  # 1 if it led far away over rough ground, so that a component may be in a chance place
+    lost: float  # 1 if it led over many saddles
     first_bend: Vector  # (n,) the diagonal of the Hessian at the start
     rounds: float  # how often the search for lower ends began anew from a much lower one
     end: Vector  # (n,) where the first start led, or the end that a round begins with
@@ -67,6 +68,8 @@ class Fit(Record):
     promise: Vector  # (n,) what another value of each loose parameter promises,
     promised: Vector  # (n,) and which value
     side: float  # the number of the next place beside an edge, from 0
+    recentred: float  # how often one led lower, so that others are tried around there
+    shallow: float  # 1 if the value rises so little beside one that other valleys may be anywhere
     survey: float  # 0: none; else the number of the place of a parameter that is evaluated, from 1
     surveyed: float  # the number of the parameter that was surveyed last, from 1
     surveys: float  # how many were
@@ -74,7 +77,10 @@ class Fit(Record):
     valleys: float  # 1 if one showed several
     roams: float  # starts from anywhere
     roam_returns: float  # of them that led back to the best end
-    profile: Vector  # (surveyed,) how low each place may lead
+    profile: Vector  # (surveyed,) how low each place may lead,
+    turns: (
+        Vector  # (surveyed,) with an angle turned: eight times which one, and by how many eighths of a turn
+    )
     best: Vector  # (n,) the best end so far,
     best_rank: float  # how much of a minimum it is, and what is known there:
     best_status: float
@@ -94,7 +100,7 @@ class Fit(Record):
     low: Vector  # (n,)
     high: Vector  # (n,)
     # (n,) END for parameters that move a point beyond which there is no density, where each event makes minima; PLACE for what moves something else along an
-    # observable; FREQUENCY; ANGLE where the limits are one point; 0 for others
+    # observable, STEP if that is no peak; FREQUENCY; ANGLE where the limits are one point; 0 for others
     edge: Vector
     goal: float  # of the edm
     value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
@@ -126,10 +132,11 @@ MATRICES = frozenset(
 MAX_STEPS = 100
 FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
-ANGLE, PLACE, FREQUENCY, END = -1.0, 0.5, 0.75, 1.0  # what a parameter moves, as the formula says
+ANGLE, PLACE, STEP, FREQUENCY, END = -1.0, 0.5, 0.6, 0.75, 1.0  # what a parameter moves, as the formula says
 SURVEYED = 24  # places of a parameter that are looked at
 REPORTS = frozenset({"above", "abandoned"})
 SCANS = frozenset({"score", "amount"})
+PROFILES = frozenset({"profile", "turns"})
 
 
 def value_unit(weight: float) -> float:
@@ -146,7 +153,7 @@ def lay_out(count: int, parts: int) -> Layout:
             return None
         if name in SCANS:
             return PLACES
-        if name == "profile":
+        if name in PROFILES:
             return SURVEYED
         return parts if name in REPORTS else count * count if name in MATRICES else count
 
@@ -196,7 +203,7 @@ class FitLayout:
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: what each parameter moves, END, PLACE, FREQUENCY or ANGLE, 0 for others; empty: none move any. ``weight`` is the mean one of events.
+        ``edges``: what each parameter moves, END, PLACE, STEP, FREQUENCY or ANGLE, 0 for others; empty: none move any. ``weight`` is the mean one of events.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))

@@ -28,6 +28,9 @@ STEPS = tuple(part * JUMP_STEP for part in (-1.0, -0.1, 0.1, 1.0))
 FAR_STEP = 0.05  # of a range, to both sides of an end
 NEXT_TO_NOTHING = 1e-4  # of the density on the other side
 JUMP = 1e-2  # of the slope of a log density over the range
+GRID = 65  # points of a range, at which it is looked how high a density is
+UNSEEN = 1e-9  # of the largest height of a density: no event is where it is lower
+STEEPEST = 1e-7  # of a density at a distance from its end is left at a tenth of it: less than of any power that is met
 NO_FALL = 0.9  # of a density at a distance from its end is left at a tenth of it: more than of any root
 PARTS = (0.0, 0.25, 0.5, 0.75)  # of the way from the start to a limit
 STEP = 1e-4  # of a parameter, for differences;
@@ -110,14 +113,18 @@ def jumps(pdf: Pdf, x: Observable, floating: tuple[str, ...]) -> Iterator[frozen
 
 @lru_cache(maxsize=256)  # every fit asks
 def moved_edges(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
-    """Return the floating parameters that move a point beyond which a density is zero.
+    """Return the floating parameters that move a point beyond which a density is zero, and towards which it falls as a power.
 
     The likelihood of a mixture has a minimum between any two events there; without other components no event lies beyond.
     """
     components = tuple(model.components())
     each = around_moving_points(components if len(components) > 1 else (), floating)
     return frozenset[str]().union(
-        *(moving for moving, sides, _ in each if ends_at(sides) or nearly_ends_at(sides))
+        *(
+            moving
+            for moving, (sides, _), _ in each
+            if (ends_at(sides) and not fades(sides)) or nearly_ends_at(sides)
+        )
     )
 
 
@@ -125,14 +132,17 @@ def moved_edges(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
 def moved_steps(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
     """Return the floating parameters that move a step of a density, as of a floor: the likelihood jumps where it passes an event.
 
-    In a mixture that is also where a component is cut off, as events of the others lie beyond.
+    In a mixture that is also where a component is cut off, as events of the others lie beyond. What is next
+    to nothing is nothing: Novosibirsk's density falls to it before its end, where there is no step.
     """
     names: set[str] = set()
-    for moving, sides, points in around_moving_points(tuple(model.components()), floating):
+    for moving, (around, heights), points in around_moving_points(tuple(model.components()), floating):
+        unseen = UNSEEN * np.max(heights[np.isfinite(heights)], initial=0.0)
+        sides = np.where(around < unseen, 0.0, around)
         if is_cut_off(sides):
             starts = {p.name: p.start for p in model.parameters}
             centres = {o.name: 0.5 * (o.low + o.high) for o in model.observables}
-            sides = sides_at(model.normalised(), {**starts, **centres, **points})
+            sides = heights_at(model.normalised(), {**starts, **centres, **points})
         if steps_at(sides):
             names |= moving
     return frozenset(names)
@@ -140,8 +150,8 @@ def moved_steps(model: Pdf, floating: tuple[str, ...]) -> frozenset[str]:
 
 def around_moving_points(
     components: Sequence[Pdf], floating: tuple[str, ...]
-) -> Iterator[tuple[frozenset[str], Array, dict[str, Any]]]:
-    """Go through the kinks and steps of densities that floating parameters move; return these, the density on both sides, and where.
+) -> Iterator[tuple[frozenset[str], tuple[Array, Array], dict[str, Any]]]:
+    """Go through the kinks and steps of densities that floating parameters move; return these, the density on both sides and all over, and where.
 
     They are looked at where the point is inside of the range: at the start values, or at others between the limits.
     """
@@ -150,13 +160,15 @@ def around_moving_points(
             around = (x.high - x.low) * np.array([-FAR_STEP, *STEPS, FAR_STEP])
             for moving, edge, known in moving_points(pdf, x, floating, PARTS):
                 points = {**known, x.name: edge + around}
-                yield moving, sides_at(pdf.density(), points), points
+                all_over = {**known, x.name: np.linspace(x.low, x.high, GRID)}
+                heights = heights_at(pdf.density(), all_over, GRID)
+                yield moving, (heights_at(pdf.density(), points), heights), points
 
 
 @np.errstate(all="ignore")
-def sides_at(density: Expr, points: Mapping[str, Any]) -> Array:
-    """Return a density at three distances on both sides of a point."""
-    return np.broadcast_to(evaluate(density, points), 6)
+def heights_at(density: Expr, points: Mapping[str, Any], count: int = 6) -> Array:
+    """Return a density at some points, by default three distances on both sides of one."""
+    return np.broadcast_to(evaluate(density, points), count)
 
 
 def between_limits(p: Parameter, part: float) -> float:
@@ -169,6 +181,12 @@ def between_limits(p: Parameter, part: float) -> float:
 def ends_at(sides: Array) -> bool:
     """Return whether a density is zero on one side of a point."""
     return bool((sides[1] > 0) != (sides[-2] > 0))
+
+
+def fades(sides: Array) -> bool:
+    """Return whether a density that ends at a point falls faster than any power before it, so that no event is near."""
+    here = sides[1:3] if sides[1] > 0 else sides[-2:2:-1]  # from far to near
+    return bool(here[1] < STEEPEST * here[0])
 
 
 def nearly_ends_at(sides: Array) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from morefit.arrays import Array, Integers
 from morefit.errors import ModelError, OptionError
 from morefit.expr import Expr, Quantity
-from morefit.kernel.fit_layout import ANGLE, END, FREQUENCY, PLACE
+from morefit.kernel.fit_layout import ANGLE, END, FREQUENCY, PLACE, STEP
 from morefit.likelihood.accuracy import Moved, moved_edges, moved_kinks, moved_steps
 from morefit.likelihood.angles import turning
 from morefit.likelihood.constraint import Constraint, as_constraints
@@ -223,15 +223,15 @@ class Term(ABC):
         return self.moving(moved_kinks, floating)
 
     def edges(self, floating: tuple[str, ...], limits: Array) -> tuple[float, ...]:
-        """Return what each floating parameter moves: END, a point beyond which a density is zero; another PLACE; a FREQUENCY.
+        """Return what each floating parameter moves: END, a point beyond which a density is zero; another PLACE, or a STEP; a FREQUENCY.
 
         ANGLE for those whose limits are one point, and 0 for others.
         """
         kinds = dict.fromkeys(floating, 0.0)
         for part in self.parts:
-            places, frequencies = part.own_places
-            kinds |= dict.fromkeys(places & kinds.keys(), PLACE)
-            kinds |= dict.fromkeys(frequencies & kinds.keys(), FREQUENCY)
+            moved = part.own_places
+            for kind, names in ((PLACE, moved.places), (STEP, moved.steps), (FREQUENCY, moved.frequencies)):
+                kinds |= dict.fromkeys(names & kinds.keys(), kind)
         kinds |= dict.fromkeys(turning(self.parts, floating, limits), ANGLE)
         kinds |= dict.fromkeys(self.moving(moved_edges, floating), END)
         return tuple(kinds.values())

@@ -31,7 +31,7 @@ from morefit.likelihood.coarse import some_events
 from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
-from morefit.likelihood.places import moved_places
+from morefit.likelihood.places import MovedPlaces, moved_places
 from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.slow_terms import data_of_nodes
@@ -229,9 +229,9 @@ class Likelihood(EventSums):
         return moved(self.model, floating)
 
     @property
-    def own_places(self) -> tuple[frozenset[str], frozenset[str]]:
+    def own_places(self) -> MovedPlaces:
         """The parameters that move something along an observable, and frequencies."""
-        return (frozenset(), frozenset()) if self.source is None else moved_places(self.source)
+        return MovedPlaces() if self.source is None else moved_places(self.source)
 
     # --------------------------------------------------------------------- data, and data like them
 

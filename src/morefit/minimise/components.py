@@ -216,8 +216,9 @@ def find_shape(fit: Fit) -> int:
 
 
 def is_width(fit: Fit, j: int, room: float) -> bool:
-    """Return whether a parameter is positive, with so much room between its limits that it is one of scale."""
-    return bool(fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j]))
+    """Return whether a parameter that moves nothing is positive, with so much room between its limits that it is one of scale."""
+    wide = fit.low[j] > 0.0 and fit.high[j] > room * fit.low[j] and isfinite(fit.high[j])
+    return bool(wide and fit.edge[j] == 0.0)
 
 
 def has_grown(fit: Fit) -> bool:

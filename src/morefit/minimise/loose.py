@@ -21,7 +21,11 @@ MIN_PROMISE = 2e-4  # of the value
 MANY = 8  # parameters: fits with more are looked at
 RINGS = 5  # distances from an edge, on each side of it: errors over events, each farther than the one before
 NEAREST, FARTHER = 1.1, 1.8
-NEAR_RINGS = 3  # those that are tried also after a smooth way
+CLOSER, MUCH_FARTHER = 0.55, 2.1  # around a second end
+SHALLOW = 0.25  # times the squared errors: where the value beside an edge rises by less, another valley may be anywhere
+NEAR_RINGS = 3  # those that are tried also after a smooth way; farther ones, where the value rises little
+MAX_RECENTRED = 8.0
+TELLING = 1.9  # errors, at least: how the value rises so far away tells about what is farther
 ONE_VALLEY = 0.25  # times the squared errors, half of a parabola: where the value rises by more, no other valley is near
 FLAT_RISE = 0.4  # times the errors: where it rises by less, another valley may be there
 
@@ -126,8 +130,7 @@ def next_edge(fit: Fit) -> int:
     first = -1
     for k in range(int(fit.side), 2 * RINGS * len(fit.x)):
         i = k // (2 * RINGS)
-        reached = fit.rough > 0.0 or k % RINGS < NEAR_RINGS
-        if first < 0 and reached and fit.edge[i] == END and fit.end_error[i] > 0.0:
+        if first < 0 and fit.edge[i] == END and fit.end_error[i] > 0.0:
             first = k
     return first
 
@@ -136,26 +139,54 @@ def start_beside_edge(fit: Fit) -> None:
     """Start at the next place beside an edge, with the others where the valley leads; that is not a start again."""
     k = next_edge(fit)
     i = k // (2 * RINGS)
-    errors = errors_of(k)
+    errors = errors_of(fit, k)
     value = fit.end[i] + (errors if k // RINGS % 2 == 1 else -errors) * fit.end_error[i]
     follow(fit, i, value)
     fit.side = k + 1.0
     fit.returns = 0.0
 
 
-def errors_of(k: int) -> float:
-    """Return how many errors a place is beside its edge."""
-    errors = NEAREST
+def errors_of(fit: Fit, k: int) -> float:
+    """Return how many errors a place is beside its edge; those around a second end are closer, as there are several."""
+    errors = NEAREST if fit.recentred == 0.0 else CLOSER
     for _ in range(k % RINGS):
-        errors *= FARTHER
+        errors *= FARTHER if fit.recentred == 0.0 else MUCH_FARTHER
     return errors
 
 
 def is_steep(fit: Fit) -> bool:
-    """Return whether the value beside an edge is too high for another valley; as high as in one, the rest of that side is left out."""
+    """Return whether the value beside an edge is too high for another valley; as high as in one, the rest of that side is left out.
+
+    Where it rises much less than a parabola, nothing is left out, on both sides.
+    """
     k = int(fit.side) - 1
-    errors = errors_of(k)
+    errors = errors_of(fit, k)
     rise = fit.value - fit.best_value
-    if k % RINGS > 0 and rise > ONE_VALLEY * errors * errors:
+    steep = rise > FLAT_RISE * (errors if k % RINGS > 0 else 0.5 * errors)
+    if errors > TELLING and rise < SHALLOW * errors * errors:
+        fit.shallow = 1.0
+    one_valley = errors > TELLING and rise > ONE_VALLEY * errors * errors
+    enough = steep and fit.rough == 0.0 and k % RINGS + 1 >= NEAR_RINGS
+    if fit.shallow == 0.0 and (enough or one_valley):
         fit.side = 1.0 * RINGS * (k // RINGS + 1)
-    return bool(rise > FLAT_RISE * (errors if k % RINGS > 0 else 0.5 * errors))
+    return bool(steep)
+
+
+def recentre(fit: Fit) -> None:
+    """Go on around a lower end that a place beside an edge has led to; its covariance is known."""
+    if fit.recentred < MAX_RECENTRED:
+        fit.recentred += 1.0
+        fit.end_value = fit.value
+        remember_valley(fit)
+        fit.side = 2.0 * RINGS * ((int(fit.side) - 1) // (2 * RINGS))
+
+
+def remember_valley(fit: Fit) -> None:
+    """Remember the present end, its errors and its covariance: other starts are chosen from these."""
+    n = len(fit.x)
+    for i in range(n):
+        fit.end[i] = fit.x[i]
+        fit.end_error[i] = fit.error[i]
+        for j in range(n):
+            known = fit.error[i] >= 0.0 and fit.error[j] >= 0.0
+            fit.end_covariance[i * n + j] = fit.covariance[i * n + j] if known else 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import sqrt
+from math import isfinite, sqrt
 
 from morefit.arrays import Integers
 from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
-from morefit.minimise.loose import is_steep, look, next_value
+from morefit.minimise.loose import MANY, is_steep, look, next_value, recentre
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
 from morefit.minimise.starts import (
     AGAIN,
@@ -21,7 +21,16 @@ from morefit.minimise.starts import (
     remember_end,
 )
 from morefit.minimise.survey import may_survey, survey
-from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, MIN_RADIUS, MOVING, begin, step
+from morefit.minimise.trust_region import (
+    CONVERGED,
+    DEGENERATE,
+    FLAT,
+    MIN_RADIUS,
+    MOVING,
+    begin,
+    has_slopes,
+    step,
+)
 
 UNTOUCHED = 1e-6  # of the largest component: what is smaller in a direction is rounding
 
@@ -122,8 +131,10 @@ MUCH = 10.0  # of the value: an end so much lower than the first is one of which
 MAX_ROUNDS = 3.0  # of other starts, each from an end that is so much lower than the one before
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
-CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
-CURVED = 0.05  # if it promises the same value but for so much of the EDM
+# errors, and EDM: a start whose next step leads so close to the best end leads back to it, if it promises the same value but for
+# so much of the EDM; of many parameters, some have minima that are almost the same
+CLOSE_BY, SMALL_EDM, CURVED = 0.2, 0.5, 0.2
+VERY_CLOSE = 0.05  # all of these, of many
 RIPPLE = 0.03  # of the value: kinks make minima that are lower by less, which no step promises
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
@@ -150,6 +161,8 @@ def begin_fit(fit: Fit) -> None:
     fit.rough = 0.0
     fit.saddles = 0.0
     fit.rounds = 0.0
+    fit.recentred = 0.0
+    fit.shallow = 0.0
     fit.scan = 0.0
     fit.place = 0.0
     fit.shapes = 0.0
@@ -186,6 +199,9 @@ def advance(fit: Fit) -> None:
         return
     step(fit)
     fit.tries += 1.0
+    if fit.steps == 1.0 and fit.value == UNKNOWN and has_slopes(fit):
+        begin_in_middle(fit)
+        return
     if fit.steps == 1.0:
         for i in range(len(fit.x)):
             fit.first_bend[i] = fit.hessian[i * len(fit.x) + i]
@@ -199,6 +215,14 @@ def advance(fit: Fit) -> None:
         start_again(fit, False)
     elif fit.status != MOVING or fit.tries >= fit.max_steps or worse:
         end_attempt(fit)
+
+
+def begin_in_middle(fit: Fit) -> None:
+    """Begin with places in the middle of their limits: where one starts far outside of the range, there are no second derivatives."""
+    for i in range(len(fit.x)):
+        if fit.edge[i] > 0.0 and isfinite(fit.high[i] - fit.low[i]):
+            fit.x[i] = 0.5 * (fit.low[i] + fit.high[i])
+    begin(fit)
 
 
 def divide_sums(fit: Fit) -> None:
@@ -230,14 +254,18 @@ def returns(fit: Fit) -> bool:
     n = len(fit.x)
     if fit.value < fit.best_value - fit.goal:
         return False
-    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
+    few = len(fit.x) <= MANY  # a number of the text: compilers warn of it among conditions
+    close = CLOSE_BY if few else VERY_CLOSE
+    curved = CURVED if few else VERY_CLOSE
+    small = SMALL_EDM if few else VERY_CLOSE
+    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + curved * fit.edm or fit.edm > small:
         return False
     distance = 0.0
     for i in range(n):
         for j in range(n):
             between = (fit.trial[i] - fit.best[i]) * (fit.trial[j] - fit.best[j])
             distance += fit.best_hessian[i * n + j] * between
-    return distance < CLOSE_BY * CLOSE_BY
+    return distance < close * close
 
 
 def end_attempt(fit: Fit) -> None:
@@ -254,6 +282,8 @@ def end_attempt(fit: Fit) -> None:
         keep(fit, rank, status)
         fit.returns = 0.0
         fit.roam_returns = 0.0
+        if fit.starts == EDGE + AGAIN:
+            recentre(fit)
     elif fit.best_rank > 0.0 and fit.value < fit.best_value + SAME * fit.goal:
         fit.returns += 1.0
         fit.roam_returns += 1.0 if fit.roams > 0.0 else 0.0

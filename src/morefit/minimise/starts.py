@@ -15,6 +15,7 @@ from morefit.minimise.loose import (
     find_loose,
     has_edge,
     most_promising,
+    remember_valley,
     start_aside,
     start_beside_edge,
 )
@@ -30,7 +31,8 @@ SOMEWHERE, UP, DOWN, ELSEWHERE, BESIDE = range(PEAK + PEAKS, PEAK + PEAKS + 5)
 STARTS = BESIDE  # how many of them are tried by default, where there is a reason
 SPREAD = 20  # how many come after these where every fit is started again
 RETURNS = 2.0  # starts that lead back to the best end, one after the other, are enough; one more if it is very doubtful
-ERRORS = 3.0  # along the parameter that the others widen most
+# along the parameter that the others widen most, and after a way over so many saddles that it was led by chance
+ERRORS, MANY_ERRORS, LOST = 3.0, 5.0, 6.0
 STEP = 2.0  # errors of one parameter, to the next kink
 VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger error is hardly determined
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
@@ -59,12 +61,7 @@ def remember_end(fit: Fit, minimum: bool) -> None:
     """Remember where the first start led, the valley there, and the doubts about it; the covariance is known."""
     n = len(fit.x)
     fit.end_value = fit.value
-    for i in range(n):
-        fit.end[i] = fit.x[i]
-        fit.end_error[i] = fit.error[i]
-        for j in range(n):
-            known = fit.error[i] >= 0.0 and fit.error[j] >= 0.0
-            fit.end_covariance[i * n + j] = fit.covariance[i * n + j] if known else 0.0
+    remember_valley(fit)
     fit.widest = 0.0
     most = 0.0
     for i in range(n):
@@ -98,6 +95,7 @@ def doubt(fit: Fit, minimum: bool) -> None:
             fit.wandered = 1.0
         if far > FAR and after > min(far, NARROW) * abs(before) and fit.steps <= SHORT:
             fit.narrow = 1.0
+    fit.lost = 1.0 if fit.saddles >= LOST else 0.0
     fit.doubtful_end = 0.0
     if fit.value == UNKNOWN:
         return  # nothing is known at the start: that is for its user to see
@@ -231,7 +229,7 @@ def other_start(fit: Fit, kind: int) -> None:
         elif i == second:
             x = fit.end[first]
         elif UP <= kind <= DOWN:
-            x = along(fit, i, ERRORS if kind == UP else -ERRORS)
+            x = along(fit, i, errors_along(fit, kind))
         elif kind == BESIDE + 2 * i:
             x = fit.end[i] + STEP * max(fit.end_error[i], 0.0)
         elif kind == BESIDE + 2 * i + 1:
@@ -248,6 +246,14 @@ def amounts_were_guessed(fit: Fit) -> bool:
         far = fit.end[i] - fit.start[i] > ASTRAY * fit.end_error[i] > 0.0
         guessed = guessed or (far and fit.low[i] == 0.0 and fit.end[i] > MANY_TIMES * fit.start[i])
     return guessed
+
+
+def errors_along(fit: Fit, kind: int) -> float:
+    """Return how far along the valley UP and DOWN are: farther after a way that was led by chance, on the side with more room."""
+    k = int(fit.widest)
+    roomy = fit.high[k] - fit.end[k] > fit.end[k] - fit.low[k]
+    errors = MANY_ERRORS if fit.lost > 0.0 and (roomy == (kind == UP)) else ERRORS
+    return errors if kind == UP else -errors
 
 
 def along(fit: Fit, i: int, errors: float) -> float:

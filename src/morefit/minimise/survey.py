@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from morefit.kernel.fit_layout import END, FREQUENCY, SURVEYED, Fit
+from morefit.kernel.fit_layout import ANGLE, END, FREQUENCY, STEP, SURVEYED, Fit
 from morefit.minimise.components import ABSENT, GOLDEN, SCALE, is_width, little
 from morefit.minimise.loose import MANY
 from morefit.minimise.quadratic_model import UNKNOWN, find_free, measure, minimise_model, restrict
@@ -18,7 +18,15 @@ from morefit.minimise.starts import AGAIN
 from morefit.minimise.trust_region import accept, begin, is_finite
 
 MAX_SURVEYS = 4.0
-COUPLED = 0.5  # squared correlation of two places at least, if all others are fixed
+# kinds of surveys: of one place, with those that are coupled with it, and with narrow widths
+ALONE, COUPLED_ONES, NARROW = range(3)
+KINDS = 3
+EIGHTH = 0.7853981633974483  # of a turn
+DIAGONAL = 0.7071067811865476  # its sine and cosine
+# of a width: the errors of a place and of this width are larger than so much of it, where both are hardly known
+BLURRED, UNKNOWN_PART = 0.3, 0.4
+BLUR_PART = 1.0 / 12.0  # of the error of a place: widths that are smaller are not looked for
+COUPLED = 0.3  # squared correlation of two places at least, if all others are fixed
 ROAMS = 10.0  # starts from anywhere, where a survey showed several valleys,
 # if not so many have led back to the best end, or, without any that has not, the first ones
 ROAM_RETURNS, ONLY_RETURNS = 5.0, 3.0
@@ -54,10 +62,10 @@ def may_survey(fit: Fit) -> bool:
 
 def begin_survey(fit: Fit) -> bool:
     """Go to the first place of the next parameter to be surveyed; return whether there is one."""
-    last = 2 * len(fit.x)
+    last = KINDS * len(fit.x)
     first = last
     for k in range(int(fit.surveyed), last):
-        if first == last and is_uncertain(fit, k // 2) and (k % 2 == 0 or has_partner(fit, k // 2)):
+        if first == last and survey_pays(fit, k // KINDS, k % KINDS):
             first = k
     if fit.surveys >= MAX_SURVEYS:
         first = last
@@ -67,8 +75,18 @@ def begin_survey(fit: Fit) -> bool:
         return False
     fit.surveys += 1.0
     fit.survey = 1.0
+    for k in range(SURVEYED):
+        fit.turns[k] = 0.0
     go_to(fit, turn_of(0))
     return True
+
+
+def survey_pays(fit: Fit, i: int, kind: int) -> bool:
+    """Return whether there is a reason for a kind of survey of a parameter."""
+    if kind == NARROW:
+        return is_blurred(fit, i)
+    coupled = fit.edge[i] > 0.0 and isfinite(fit.high[i] - fit.low[i]) and has_partner(fit, i)
+    return coupled or (kind == ALONE and is_uncertain(fit, i))
 
 
 def is_worth_it(fit: Fit) -> bool:
@@ -86,7 +104,7 @@ def may_roam(fit: Fit) -> bool:
 
 
 def roam(fit: Fit) -> None:
-    """Start anywhere between the limits, with amounts where they are at the best end.
+    """Start anywhere between the limits, with amounts where they are at the best end, unless that is a limit.
 
     Places follow from the fractional parts of the golden ratio times square numbers, which fill all dimensions evenly.
     """
@@ -97,7 +115,12 @@ def roam(fit: Fit) -> None:
         width = fit.high[i] - fit.low[i]
         loose = isfinite(width) and (fit.low[i] != 0.0 or fit.edge[i] != 0.0)
         part = turns - int(turns)
-        fit.x[i] = fit.low[i] + part * width if loose else fit.best[i]
+        fit.x[i] = fit.low[i] + part * width if loose else kept(fit, i)
+
+
+def kept(fit: Fit, i: int) -> float:
+    """Return where a parameter is at the best end, or its start if that end is a limit: what is gone, or all there is, does not come back."""
+    return float(fit.best[i] if fit.low[i] < fit.best[i] < fit.high[i] else fit.start[i])
 
 
 def is_uncertain(fit: Fit, i: int) -> bool:
@@ -115,12 +138,38 @@ def is_uncertain(fit: Fit, i: int) -> bool:
     return fit.rough > 0.0 and (away or fit.edge[i] == FREQUENCY or is_scarce(fit))
 
 
+def is_blurred(fit: Fit, i: int) -> bool:
+    """Return whether a place is no better known than a width that may as well be much smaller, as that of a smeared step."""
+    return fit.edge[i] == STEP and narrowest(fit, i) > 0.0
+
+
+def narrowest(fit: Fit, i: int) -> float:
+    """Return the least width that such a place may have, but for what would be missed between two of them; 0 if there is none."""
+    least = 0.0
+    for j in range(len(fit.x)):
+        if is_blurred_width(fit, i, j):
+            least = max(fit.low[j], BLUR_PART * fit.end_error[i])
+    return least
+
+
+def is_blurred_width(fit: Fit, i: int, j: int) -> bool:
+    """Return whether a width is hardly known, and not much larger than the error of a place."""
+    error = fit.end_error[j] if fit.end_error[j] >= 0.0 else UNKNOWN
+    known = error < UNKNOWN_PART * fit.end[j] or fit.end_error[i] < BLURRED * fit.end[j]
+    return is_width(fit, j, SCALE) and not known
+
+
 def is_scarce(fit: Fit) -> bool:
+    """Return whether there is little of such a component after a way over saddles."""
+    return is_little(fit) and fit.saddles >= SOME_SADDLES
+
+
+def is_little(fit: Fit) -> bool:
     """Return whether there is little of a component whose shape has no parameters of its own, so that it was not looked for elsewhere."""
     scarce = False
     for i in range(len(fit.x)):
         scarce = scarce or little(fit, i) <= ABSENT
-    return scarce and fit.shapes == 0.0 and fit.saddles >= SOME_SADDLES
+    return scarce and fit.shapes == 0.0
 
 
 def slope_of(fit: Fit, i: int, j: int) -> float:
@@ -138,12 +187,14 @@ def has_partner(fit: Fit, i: int) -> bool:
     coupled = False
     for j in range(len(fit.x)):
         coupled = coupled or slope_of(fit, i, j) != 0.0
-    return coupled and is_scarce(fit)
+    return coupled and is_little(fit)
 
 
 def spacing(fit: Fit, i: int) -> float:
-    """Return the distance between places of a parameter: all over its limits, or closer for a frequency."""
+    """Return the distance between places of a parameter: all over its limits, or closer for a frequency, or for a narrow step."""
     whole = (fit.high[i] - fit.low[i]) / SURVEYED
+    if survey_kind(fit) == NARROW:
+        return float(min(whole, narrowest(fit, i) / OVERLAP))
     if fit.edge[i] == FREQUENCY and fit.end_error[i] > 0.0:
         whole = min(whole, LOBE * fit.end_error[i])
     return float(whole)
@@ -161,16 +212,21 @@ def go_to(fit: Fit, k: int) -> None:
     """Put the trial point at a place, with the others where the best end is.
 
     Widths are not narrower than they started, nor so narrow that a peak between two places is seen from neither. A second
-    survey lets those follow that are coupled with it.
+    survey lets those follow that are coupled with it; a third one has widths that are hardly known as narrow as may be.
     """
     i = surveyed_one(fit)
     move = place_at(fit, i, k) - fit.best[i]
     for j in range(len(fit.x)):
-        x = fit.best[j]
-        if is_width(fit, j, SCALE):
+        x = fit.best[j] if fit.low[j] != 0.0 else kept(fit, j)
+        if survey_kind(fit) == NARROW:
+            x = max(fit.low[j], OVERLAP * spacing(fit, i)) if is_blurred_width(fit, i, j) else x
+        elif is_width(fit, j, SCALE):
             x = max(x, max(fit.start[j], OVERLAP * spacing(fit, i)))
-        if int(fit.surveyed) % 2 == 0:
+        if survey_kind(fit) == COUPLED_ONES:
             x = fit.best[j] + slope_of(fit, i, j) * move
+        if fit.edge[j] == ANGLE and int(fit.turns[k]) // 8 == j:
+            x += EIGHTH * (int(fit.turns[k]) % 8)
+            x = x - 8.0 * EIGHTH if x > fit.high[j] else x
         if j == i:
             x = fit.best[j] + move
         fit.x[j] = min(max(x, fit.low[j]), fit.high[j])
@@ -179,7 +235,12 @@ def go_to(fit: Fit, k: int) -> None:
 
 def surveyed_one(fit: Fit) -> int:
     """Return the parameter of the present survey."""
-    return (int(fit.surveyed) - 1) // 2
+    return (int(fit.surveyed) - 1) // KINDS
+
+
+def survey_kind(fit: Fit) -> int:
+    """Return the kind of the present survey."""
+    return (int(fit.surveyed) - 1) % KINDS
 
 
 def survey(fit: Fit) -> None:
@@ -192,7 +253,8 @@ def survey(fit: Fit) -> None:
     fit.profile[place] = UNKNOWN
     if is_finite(fit):
         accept(fit)
-        fit.profile[place] = fit.value - promised_by_others(fit, surveyed_one(fit))
+        promised = promised_by_others(fit, surveyed_one(fit))
+        fit.profile[place] = fit.value - max(promised, promised_by_turning(fit, place))
     fit.survey = fit.survey + 1.0 if k + 1 < SURVEYED else 0.0
     if k + 1 == PROBES and stands_out(fit):
         for other in range(SURVEYED):
@@ -243,6 +305,38 @@ def promised_by_others(fit: Fit, i: int) -> float:
     return float(fit.model_edm * part * (2.0 - part)) if fit.bounded > 0.0 else 0.0
 
 
+def promised_by_turning(fit: Fit, place: int) -> float:
+    """Return how far below the present value an angle leads that is turned by some eighths of a turn, and note which and how far.
+
+    The slope and the curvature along it are those of a wave.
+    """
+    most = 0.0
+    for j in range(len(fit.x)):
+        bend = fit.hessian[j * len(fit.x) + j]
+        for eighths in range(1, 8):
+            gain = bend * (cosine(eighths) - 1.0) - fit.gradient[j] * cosine(eighths + 6)
+            if fit.edge[j] == ANGLE and gain > most:
+                most = gain
+                fit.turns[place] = 8.0 * j + eighths
+    return most
+
+
+def cosine(eighths: int) -> float:
+    """Return the cosine of some eighths of a turn."""
+    half = min(eighths % 8, 8 - eighths % 8)
+    return (
+        1.0
+        if half == 0
+        else DIAGONAL
+        if half == 1
+        else 0.0
+        if half == 2
+        else -DIAGONAL
+        if half == 3
+        else -1.0
+    )
+
+
 def keep_valleys(fit: Fit) -> None:
     """Forget places that are higher than a neighbour, much higher than the best end, or next to it."""
     i = surveyed_one(fit)
@@ -250,7 +344,7 @@ def keep_valleys(fit: Fit) -> None:
     for k in range(SURVEYED):
         here = fit.profile[k]
         after = fit.profile[k + 1] if k + 1 < SURVEYED else UNKNOWN
-        near = abs(place_at(fit, i, k) - fit.best[i]) < OWN * spacing(fit, i)
+        near = abs(place_at(fit, i, k) - fit.best[i]) < OWN * spacing(fit, i) and survey_kind(fit) != NARROW
         if here > before or here > after or near or here > fit.best_value + RISE:
             fit.profile[k] = UNKNOWN
         else:
@@ -261,7 +355,7 @@ def keep_valleys(fit: Fit) -> None:
 def lowest_place(fit: Fit) -> int:
     """Return the lowest place that is left of the last survey, -1 if there is none, or enough have been tried."""
     best = -1
-    if fit.surveys > 0.0 and fit.survey_starts < SURVEY_STARTS and fit.surveyed <= 2 * len(fit.x):
+    if fit.surveys > 0.0 and fit.survey_starts < SURVEY_STARTS and fit.surveyed <= KINDS * len(fit.x):
         least = UNKNOWN
         for k in range(SURVEYED):
             if fit.profile[k] < least:

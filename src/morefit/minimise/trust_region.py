@@ -158,9 +158,22 @@ def is_finite(fit: Fit) -> bool:
         for j in range(i + 1):
             if not abs(fit.new_hessian[i * n + j]) < UNKNOWN:  # nor nan
                 fit.along[i] = UNKNOWN
-    good = bool(fit.bad <= 0.0 and abs(fit.new_value) < UNKNOWN)
+    good = has_value(fit)
     for i in range(n):
         good = good and fit.along[i] < UNKNOWN
+    return good
+
+
+def has_value(fit: Fit) -> bool:
+    """Return whether the trial point has a value, and no bad events."""
+    return bool(fit.bad <= 0.0 and abs(fit.new_value) < UNKNOWN)
+
+
+def has_slopes(fit: Fit) -> bool:
+    """Return whether the trial point has a value and first derivatives, and no bad events."""
+    good = has_value(fit)
+    for i in range(len(fit.x)):
+        good = good and abs(fit.new_gradient[i]) < UNKNOWN
     return good
 
 
