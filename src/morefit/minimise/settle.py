@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from morefit.arrays import Array, Integers
+from morefit.kernel.fit_layout import MAX_STEPS
 from morefit.likelihood import Evaluation
 from morefit.minimise.check import invert as invert_one
 from morefit.minimise.kinks import steps_aside
@@ -20,7 +21,7 @@ from morefit.minimise.newton import minimise
 from morefit.minimise.quadratic_model import WEAK_PIVOT
 
 # of steps with products of scores, which do not end at a kink: how close they lead, and how many there are
-CLOSE, MAX_STEPS = 100.0, 20
+CLOSE, FEW_STEPS = 100.0, 20
 ROUNDS = 12
 # errors along a valley, at first and later
 FAR, NEAR = np.linspace(-3.0, 3.0, 61), np.linspace(-0.3, 0.3, 21)
@@ -72,14 +73,16 @@ def settle(kinked: Kinked, sets: Integers, start: Array) -> Settled:
 
 @np.errstate(all="ignore")
 def settle_some(kinked: Kinked, sets: Integers, start: Array) -> Settled:
+    # the ends of other starts are compared, so that these must be close
+    goal, max_steps = (kinked.goal, MAX_STEPS) if kinked.starts else (CLOSE * kinked.goal, FEW_STEPS)
     first = minimise(
         lambda k, x: kinked.with_scores(sets[k], x),
         start,
         kinked.limits,
-        CLOSE * kinked.goal,
+        goal,
         thorough=kinked.thorough,
         starts=kinked.starts,
-        max_steps=MAX_STEPS,
+        max_steps=max_steps,
     )
     x, value = first.x.copy(), first.nll.copy()
     edm, covariance = np.full(len(sets), np.nan), np.full((*x.shape, x.shape[1]), np.nan)
