@@ -128,3 +128,20 @@ def test_the_step_of_fits_on_a_device_is_built_once_and_before_it_is_needed(monk
     assert built_by == ["morefit compiler"]
     assert backend.open().programs.build(built[0]) is backend.open().programs.known[built[0]]
     assert len(built) == 1
+
+
+def test_threads_that_begin_can_be_waited_for(monkeypatch):
+    # they were listed before they were started, and a fork at that moment failed to wait for them
+    unsure = []
+
+    def begin(thread):
+        unsure.append(thread in ahead.THREADS.running)
+        start(thread)
+
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    thread = ahead.compile_ahead(lambda: None)
+    assert thread is not None
+    ahead.wait_for_all()
+    assert unsure == [False]
+    assert not thread.is_alive()

@@ -852,6 +852,7 @@ def test_memory_of_fits_is_given_back_at_once(device):
 )
 def test_only_what_is_run_is_built_where_texts_are_cut(device, monkeypatch, nothing_open, events, functions):
     monkeypatch.setattr(opencl_device.Device, "dialect", replace(OPENCL_GPU, cut_texts=True))
+    monkeypatch.setattr(ahead, "available_cores", lambda: 2)
     program = OpenCL().compile(sums_of("mass", "value", False, OpenCL()).program.kernel)
     program.expect(Events.slices([events]))
     ahead.wait_for_all()

@@ -23,8 +23,10 @@ class Threads:
         self.running: set[threading.Thread] = set()
         self.interval = sys.getswitchinterval()
 
-    def add(self, thread: threading.Thread) -> None:
+    def start(self, thread: threading.Thread) -> None:
+        """Start a thread; who sees it among those that run can wait for it."""
         with self.lock:
+            thread.start()
             if not self.running:
                 self.interval = sys.getswitchinterval()
                 sys.setswitchinterval(min(self.interval, SWITCH))
@@ -54,17 +56,17 @@ def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
         THREADS.remove(threading.current_thread())
 
     thread = threading.Thread(target=run, name="morefit compiler")
-    THREADS.add(thread)
     try:
-        thread.start()
+        THREADS.start(thread)
     except RuntimeError:  # no more threads, as at the end of the interpreter
-        THREADS.remove(thread)
         return None
     return thread
 
 
 def wait_for_all() -> None:
     """Wait for all such threads, which a child of this process would not have."""
-    for thread in tuple(THREADS.running):
+    with THREADS.lock:
+        running = tuple(THREADS.running)
+    for thread in running:
         if thread is not threading.current_thread():
             thread.join()
