@@ -26,17 +26,24 @@ class Threads:
     def start(self, thread: threading.Thread) -> None:
         """Start a thread; who sees it among those that run can wait for it."""
         with self.lock:
-            thread.start()
             if not self.running:
                 self.interval = sys.getswitchinterval()
                 sys.setswitchinterval(min(self.interval, SWITCH))
-            self.running.add(thread)
+            try:
+                thread.start()
+                self.running.add(thread)
+            finally:
+                self.restore()
 
     def remove(self, thread: threading.Thread) -> None:
         with self.lock:
             self.running.discard(thread)
-            if not self.running:
-                sys.setswitchinterval(self.interval)
+            self.restore()
+
+    def restore(self) -> None:
+        """Share Python's lock as before if nothing is compiled."""
+        if not self.running:
+            sys.setswitchinterval(self.interval)
 
 
 THREADS = Threads()
