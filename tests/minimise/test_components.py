@@ -259,10 +259,9 @@ def test_a_start_whose_next_step_leads_to_the_best_end_is_given_up():
     """But not where it promises another value, leads elsewhere, is far away, or is lower already."""
     for x, higher, trial, back in (
         (0.05, 0.00125, 0.001, True),
-        (0.5, 0.125, 0.1, True),
         (0.05, 0.01, 0.001, False),
-        (0.05, 0.00125, 0.3, False),
-        (1.5, 1.125, 0.001, False),
+        (0.05, 0.00125, 0.1, False),
+        (0.5, 0.125, 0.001, False),
         (0.05, -0.00125, 0.001, False),
     ):
         fit = new_fit([0.0], starts=STARTS)

@@ -10,7 +10,7 @@ from morefit.kernel.fit_layout import Fit, FitLayout
 from morefit.kernel.program import Driver, Stage, parallel
 from morefit.minimise.components import begin_scan, scan
 from morefit.minimise.dense import cholesky, eigen, invert_factor
-from morefit.minimise.loose import MANY, is_steep, look, next_value, recentre
+from morefit.minimise.loose import is_steep, look, next_value, recentre
 from morefit.minimise.quadratic_model import NULL, SAFE_PIVOT, SUSPECT, UNKNOWN, find_free, measure, restrict
 from morefit.minimise.starts import (
     AGAIN,
@@ -131,10 +131,8 @@ MUCH = 10.0  # of the value: an end so much lower than the first is one of which
 MAX_ROUNDS = 3.0  # of other starts, each from an end that is so much lower than the one before
 SAME = 20.0  # goals: an end that is no higher than the best by more is the same
 PROMISE = 3.0  # times the EDM: another start that promises less is given up
-# errors, and EDM: a start whose next step leads so close to the best end leads back to it, if it promises the same value but for
-# so much of the EDM; of many parameters, some have minima that are almost the same
-CLOSE_BY, SMALL_EDM, CURVED = 0.2, 0.5, 0.2
-VERY_CLOSE = 0.05  # all of these, of many
+CLOSE_BY = 0.05  # errors, and EDM: a start whose next step leads so close to the best end leads back to it,
+CURVED = 0.05  # if it promises the same value but for so much of the EDM
 RIPPLE = 0.03  # of the value: kinks make minima that are lower by less, which no step promises
 draw = Stage("draw")  # the events of a toy
 sums = Stage("sums")  # over its events, at the trial point
@@ -254,18 +252,14 @@ def returns(fit: Fit) -> bool:
     n = len(fit.x)
     if fit.value < fit.best_value - fit.goal:
         return False
-    few = len(fit.x) <= MANY  # a number of the text: compilers warn of it among conditions
-    close = CLOSE_BY if few else VERY_CLOSE
-    curved = CURVED if few else VERY_CLOSE
-    small = SMALL_EDM if few else VERY_CLOSE
-    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + curved * fit.edm or fit.edm > small:
+    if abs(fit.value - fit.edm - fit.best_value) > fit.goal + CURVED * fit.edm or fit.edm > CLOSE_BY:
         return False
     distance = 0.0
     for i in range(n):
         for j in range(n):
             between = (fit.trial[i] - fit.best[i]) * (fit.trial[j] - fit.best[j])
             distance += fit.best_hessian[i * n + j] * between
-    return distance < close * close
+    return distance < CLOSE_BY * CLOSE_BY
 
 
 def end_attempt(fit: Fit) -> None:
