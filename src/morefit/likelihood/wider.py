@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from math import log
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
 
 STEP = 3.0  # of values between two points
+INACCURATE = "nll: its integrals over bins or for each event are not accurate, whatever number of points is tried, at {}"
 MAX_REMADE = 4  # likelihoods that one remembers
 
 
@@ -78,7 +80,12 @@ def accurate(likelihood: Term, points: Array) -> Iterator[tuple[Term, Array]]:
         return
     names = [p.name for p in likelihood.all_parameters]
     for k, wrong in enumerate(coarse.tolist()):
-        own = resolved(likelihood, dict(zip(names, points[k].tolist(), strict=True))) if wrong else likelihood
+        values, own = dict(zip(names, points[k].tolist(), strict=True)), likelihood
+        if wrong:
+            own = resolved(likelihood, values)
+            if own is likelihood and is_wrong(own, values):
+                there = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+                warnings.warn(INACCURATE.format(there), UserWarning, stacklevel=4)
         yield own, points[k : k + 1]
 
 
