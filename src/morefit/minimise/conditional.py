@@ -17,7 +17,7 @@ from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.wider import for_limits, resolved
 from morefit.minimise import FitResult, fit
 from morefit.minimise.batch import ANOTHER_START, NEWTON, UNDETERMINED, Batch, Fits
-from morefit.minimise.finer_nodes import fit_with_finer_nodes
+from morefit.minimise.finer_nodes import minimise_with_finer_nodes
 from morefit.minimise.newton import Minima, minimise
 from morefit.minimise.replicas import TOLERANCE
 from morefit.resources import check_memory
@@ -223,7 +223,7 @@ class Conditional:
             self.minimise_rest()
         else:
             self.batch.evaluate_only(self.fits)
-        fit_with_finer_nodes(self.batch, self.fits, self.fits.valid)
+        minimise_with_finer_nodes(self.batch, self.fits, self.fits.valid)
 
     def minimise_rest(self) -> None:
         """Minimise over the parameters that float."""

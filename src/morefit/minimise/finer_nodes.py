@@ -11,7 +11,7 @@ from morefit.minimise.batch import FAILED, UNDETERMINED, Batch, Fits
 ROUNDS = 3  # of nodes for where the last fit ended
 
 
-def fit_with_finer_nodes(batch: Batch, fits: Fits, known: Flags) -> None:
+def minimise_with_finer_nodes(batch: Batch, fits: Fits, known: Flags) -> None:
     """Minimise sets again whose integrals are wrong where they ended, of those whose end is known; what stays wrong failed.
 
     All sets of the batch have the same events; their weights may differ.

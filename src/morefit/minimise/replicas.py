@@ -13,7 +13,7 @@ from morefit.likelihood import Likelihood, Term
 from morefit.likelihood.evaluation import PartData
 from morefit.minimise.batch import Batch, Fits
 from morefit.minimise.check import edm_goal
-from morefit.minimise.finer_nodes import fit_with_finer_nodes
+from morefit.minimise.finer_nodes import minimise_with_finer_nodes
 from morefit.minimise.result import FitResult
 from morefit.random.host import stream_key
 from morefit.random.philox import Sequence64
@@ -91,7 +91,7 @@ class Replicas:
         )
         start = np.array([begin[n] for n in self.best.floating])
         fits = batch.fit([lambda _, sets: np.tile(start, (len(sets), 1))])
-        fit_with_finer_nodes(batch, fits, fits.valid)
+        minimise_with_finer_nodes(batch, fits, fits.valid)
         return fits
 
     def part_data(self, k: int, part: Likelihood, replicas: Integers) -> PartData:

@@ -1,4 +1,4 @@
-"""Toys whose integrals for each event have too few nodes where their fits ended: fitted again with more of them."""
+"""Toys whose integrals for each event or over bins have too few points where their fits ended: fitted again with more of them."""
 
 from __future__ import annotations
 

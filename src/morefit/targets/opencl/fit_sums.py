@@ -229,7 +229,7 @@ class SumText:
             *outputs.before,
             *(
                 f"{self.shape.number(places[k])} {'+' if k == bad else self.sign}= {text};"
-                for k, text in outputs.own_lines.items()
+                for k, text in outputs.expressions.items()
                 if k < len(places)
             ),
             *([] if self.ends else self.check_lines()),

@@ -187,7 +187,7 @@ class Outputs:
         return f"(high[{w}] + low[{w}])" if self.low else f"high[{w}]"
 
     @property
-    def own_lines(self) -> dict[int, str]:
+    def expressions(self) -> dict[int, str]:
         """The expressions of outputs that are more than one word."""
         return {k: " + ".join(terms) for k, terms in self.terms.items() if terms and k not in self.plain}
 
@@ -198,11 +198,11 @@ class Outputs:
             f"for (int k = item; k < {len(self.words)}; k += GROUP)",
             f"    if ({WORD_TABLE}[k] >= 0) row[{WORD_TABLE}[k]] = {self.word('k')};",
         ]
-        own = indented([*self.before, *(f"row[{k}] = {text};" for k, text in self.own_lines.items())])
+        own = indented([*self.before, *(f"row[{k}] = {text};" for k, text in self.expressions.items())])
         return [
             *([] if all(self.terms.values()) else zeros),
             *(loop if self.plain else []),
-            *(["if (item == 0) {", *own, "}"] if self.own_lines else []),
+            *(["if (item == 0) {", *own, "}"] if self.expressions else []),
         ]
 
     @property
