@@ -10,7 +10,7 @@ import numpy as np
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import ModelError
-from morefit.expr import Expr, Op, Table, apply, const, domain_of, evaluate, lookup, substitute, where
+from morefit.expr import ONE, Expr, Op, Table, apply, const, domain_of, evaluate, lookup, substitute, where
 from morefit.expr.evaluate import adapted_to
 from morefit.kernel.symbols import uniform
 from morefit.model.integrate import plain_integral
@@ -108,7 +108,7 @@ def envelope_recipe(
     ranges = tuple((o.low, o.high) for o in observables)  # a density may be drawn from in several
     name = f"envelope of {hash((density.order[1], ranges)) & 0xFFFFFFFF:08x}"
     first, points = numbers.take(), [numbers.take() for _ in observables]
-    cell, threshold = draw_cell(name, volumes, first)
+    cell, left, width = draw_cell(name, volumes, first)
     drawn: dict[str, Expr] = {}
     for axis, index in reversed(list(enumerate(indices_of(cell, envelope.shape)))):
         point = point_in(f"{name} {axis}", envelope.edges[axis], index, points[axis])
@@ -117,19 +117,26 @@ def envelope_recipe(
     here = substitute(density, {o.expr: drawn[o.name] for o in observables})
     if numbers.next % PER_CALL:
         # otherwise reuse what is left of the first, instead of another Philox call
-        threshold = numbers.take()
-    accept = threshold * height < here
+        left, width = numbers.take(), ONE
+    accept = left * height < here * width
     return Recipe(drawn, accept, height < here, envelope.efficiency), float(volumes.sum())
 
 
-def draw_cell(name: str, weights: Array, number: Expr) -> tuple[Expr, Expr]:
-    """Draw a cell by Walker's alias method; also return what is left of the random number, as another one."""
+def draw_cell(name: str, weights: Array, number: Expr) -> tuple[Expr, Expr, Expr]:
+    """Draw a cell by Walker's alias method; also return what is left of the random number, evenly between 0 and another."""
     share, alias = alias_table(weights)
     place = Op.FLOOR(number * len(weights))
-    left, own = number * len(weights) - place, lookup(table(f"{name} share", share), place)
+    # in one number, so that it takes one lookup
+    both = lookup(table(f"{name} alias and share", alias + np.minimum(share, below_one(len(weights)))), place)
+    other = Op.FLOOR(both)
+    left, own = number * len(weights) - place, both - other
     stays = left < own
-    cell = where(stays, place, lookup(table(f"{name} alias", alias), place))
-    return cell, where(stays, left, left - own) / where(stays, own, 1 - own)
+    return where(stays, place, other), where(stays, left, left - own), where(stays, own, 1 - own)
+
+
+def below_one(cells: int) -> float:
+    """Return the largest number below one that can be added to the number of any cell."""
+    return 1 - float(np.spacing(np.float64(cells)))
 
 
 def indices_of(cell: Expr, shape: Sequence[int]) -> list[Expr]:

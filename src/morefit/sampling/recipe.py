@@ -120,7 +120,7 @@ class CandidateRecipes:
         self, weights: Array, observables: Sequence[Observable], point: Callable[[int, Expr, Expr], Expr]
     ) -> Recipe:
         """Choose a cell of a grid, then a point along each axis of it."""
-        cell, _ = draw_cell(f"cells {Table.of(weights).digest}", weights.ravel(), self.numbers.take())
+        cell, *_ = draw_cell(f"cells {Table.of(weights).digest}", weights.ravel(), self.numbers.take())
         drawn = {
             o.name: inside_range(o, point(k, index, self.numbers.take()))
             for k, (o, index) in enumerate(zip(observables, indices_of(cell, weights.shape), strict=True))
@@ -242,7 +242,7 @@ class CandidateRecipes:
         assert sample is not None
         check_values(weights, sample.columns)
         name = f"simulation {zlib.crc32(weights.tobytes()):08x}"
-        chosen, _ = draw_cell(name, weights, self.numbers.take())
+        chosen, *_ = draw_cell(name, weights, self.numbers.take())
         drawn = {
             o.name: lookup(table(f"{name} {o.name}", sample.column(o)), chosen)
             for o in efficiency.observables

@@ -19,22 +19,6 @@ class Philox:
         self.low = spread(head, head.let(f"and i64 {toy}, {WORD}"))
         self.high = spread(head, head.let(f"lshr i64 {toy}, 32"))
 
-    def functions(self) -> list[str]:
-        """Call nothing."""
-        return []
-
-    def event_lines(self) -> list[str]:
-        """Need nothing for a vector of events."""
-        return []
-
-    def attempt_lines(self) -> list[str]:
-        """Keep nothing from candidate to candidate."""
-        return []
-
-    def keep_lines(self) -> list[str]:
-        """Keep nothing from event to event."""
-        return []
-
     def draw(self, body: Writer, calls: int) -> list[str]:
         """Draw the numbers of one candidate."""
         uniforms: list[str] = []
@@ -101,7 +85,7 @@ def uniform(w: Writer, high: str, low: str) -> str:
 
 STATE = f"<{WORDS} x i32>"
 TABLE_BYTES = HALF_BYTES * 16 * WORDS * 4  # of the jumps that one bit stands for
-SPARE = 7  # streams are started up to a full vector: lanes past the end draw too, and look into tables
+SPARE = 15  # streams are started up to a full vector: lanes past the end draw too, and look into tables
 
 
 class Xoshiro:
