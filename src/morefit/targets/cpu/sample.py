@@ -136,19 +136,20 @@ def numbering_lines(vector: Vector) -> list[str]:
 
 
 def keep_rejected(w: Writer, rejected: str) -> str:
-    """Move the rejected events of a vector to the end of those before it; return how many there are then.
+    """Move the rejected events of a vector behind those before it; return how many there are then.
 
-    Every event is moved, and overwritten by the next unless it counts: without a branch, and beside the arithmetic.
+    Whole vectors are stored: what lies behind was read before, or is overwritten by the next.
     """
-    width, count = w.vector.width, "%waiting"
-    bits = w.let(f"bitcast {w.vector.mask} {rejected} to i{width}")
-    wide = w.let(f"zext i{width} {bits} to i64")
-    for k in range(width):
-        event = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %place, i64 {k}')}")
-        w.lines.append(f"  store i32 {event}, ptr {w.let(f'getelementptr i32, ptr %list, i64 {count}')}")
-        shifted = w.let(f"lshr i64 {wide}, {k}")
-        count = w.let(f"add i64 {count}, {w.let(f'and i64 {shifted}, 1')}")
-    return count
+    width, kind, mask = w.vector.width, small(w.vector), w.vector.mask
+    compress, count = f"@llvm.experimental.vector.compress.v{width}i32", f"@llvm.ctpop.i{width}"
+    w.intrinsics[compress] = f"declare {kind} {compress}({kind}, {mask}, {kind})"
+    w.intrinsics[count] = f"declare i{width} {count}(i{width})"
+    packed = w.let(f"call {kind} {compress}({kind} %listed, {mask} {rejected}, {kind} poison)")
+    address = w.let("getelementptr i32, ptr %list, i64 %waiting")
+    w.lines.append(f"  store {kind} {packed}, ptr {address}, align 4")
+    bits = w.let(f"bitcast {mask} {rejected} to i{width}")
+    found = w.let(f"call i{width} {count}(i{width} {bits})")
+    return w.let(f"add i64 %waiting, {w.let(f'zext i{width} {found} to i64')}")
 
 
 def scatter(w: Writer, rows: list[str], drawn: list[str], places: str, mask: str) -> None:
