@@ -72,7 +72,7 @@ def judged(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("worker", "variant"), [("with_numpy", ""), ("with_morefit", "analytic"), ("with_morefit", "batched")]
+    ("worker", "variant"), [("with_numpy", ""), ("with_morefit", "single"), ("with_morefit", "batched")]
 )
 def test_a_worker_times_toys_that_are_right(judged, worker, variant):
     folder, judge = judged
@@ -101,8 +101,8 @@ def make_data(**changed):
         "settings": {"strategy": 1},
         "environments": {"numpy": {"numpy": "1"}},
         "judge": {"mass": judge},
-        "checks": [{"system": s, **names, **judge, "valid": True} for s in ("numpy", "morefit-analytic")],
-        "cells": [{"system": "numpy", **cell, **changed}, {"system": "morefit-analytic", **cell}],
+        "checks": [{"system": s, **names, **judge, "valid": True} for s in ("numpy", "morefit-single")],
+        "cells": [{"system": "numpy", **cell, **changed}, {"system": "morefit-single", **cell}],
     }
 
 

@@ -52,12 +52,13 @@ DRAWING = Environment(("matplotlib==3.11.2",))  # for the figures
 
 PEERS = {
     "morefit-batched": Peer("morefit, batched", "morefit", "with_morefit", "tab:blue", "batched", ours=True),
-    "morefit-analytic": Peer(
-        "morefit, Minuit, analytic", "morefit", "with_morefit", "tab:purple", "analytic", ours=True
+    "morefit-single": Peer(
+        "morefit, one by one", "morefit", "with_morefit", "tab:purple", "single", ours=True
     ),
     "morefit-numeric": Peer(
-        "morefit, Minuit, numeric", "morefit", "with_morefit", "tab:cyan", "numeric", ours=True
+        "morefit, one by one, numeric", "morefit", "with_morefit", "tab:cyan", "numeric", ours=True
     ),
+    "morefit-minuit": Peer("morefit, Minuit", "morefit", "with_morefit", "navy", "minuit", ours=True),
     "numba": Peer("iminuit, numba by hand", "numba", "with_numba", "tab:olive", "loop"),
     "numba-stats": Peer("iminuit, numba-stats", "numba", "with_numba", "tab:brown", "library", ("mass",)),
     "jax": Peer("iminuit, JAX", "jax", "with_jax", "tab:orange"),

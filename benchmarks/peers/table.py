@@ -16,11 +16,12 @@ from peers.systems import PEERS
 
 WHY = {
     "morefit-batched": "a study spends some ms on its graph before the first toy, whatever the number of events",
-    "morefit-analytic": (
-        "a call of `generate` and one of `fit` take about a millisecond of Python for any number of events, to check the "
-        "data, judge the minimum and make the result, which a likelihood by hand leaves out; `toy_study` has none of it"
+    "morefit-single": "a call of `generate` and one of `fit` take some time of Python, to check data and make results",
+    "morefit-numeric": "steps are taken in Python, as values of many points are asked for at once",
+    "morefit-minuit": (
+        "a fit with Minuit takes almost a millisecond of Python for any number of events, to check the data, judge the "
+        "minimum and make the result, which a likelihood by hand leaves out"
     ),
-    "morefit-numeric": "the same, and Minuit asks for more values",
 }
 
 

@@ -659,16 +659,13 @@ def test_minuit_is_named_where_it_was_wanted_or_its_options_were(data):
     for options in (
         {"minimiser": "minuit"},
         {"max_calls": 1000},
-        {"derivatives": "numeric"},
         {"strategy": 0},
     ):
         assert mf.fit(mass(), data, **options).minimiser == "minuit"
     assert "minuit on cpu" in str(mf.fit(mass(), data, minimiser="minuit"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("strategy", 0), ("max_calls", 9), ("print_level", 1), ("derivatives", "numeric")]
-)
+@pytest.mark.parametrize(("name", "value"), [("strategy", 0), ("max_calls", 9), ("print_level", 1)])
 def test_newton_refuses_options_of_minuit(data, name, value):
     message = f"fit: {name} is an option of Minuit, got minimiser='newton'; drop one of them"
     with pytest.raises(mf.OptionError, match=message):

@@ -1,6 +1,8 @@
-"""morefit: one fit at a time with Minuit, derivatives numeric or analytic; or a study, in batches."""
+"""morefit: one fit after the other, with numeric derivatives or with Minuit if these are wanted; or a study, in batches."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +19,14 @@ def make(task: Task) -> System:
     if task.variant == "batched":
         return batched(model, backend, order)
 
+    options: dict[str, Any] = {
+        "single": {},
+        "numeric": {"derivatives": "numeric"},
+        "minuit": {"minimiser": "minuit", "strategy": task.strategy},
+    }[task.variant]
+
     def fit(data: mf.Dataset | Columns, edm: float) -> Found:
-        found = mf.fit(
-            model, data,
-            derivatives=task.variant, strategy=task.strategy, tolerance=tolerance(edm), backend=backend,
-        )  # fmt: skip
+        found = mf.fit(model, data, tolerance=tolerance(edm), backend=backend, **options)
         return Found([found.values[n] for n in order], [found.errors[n] for n in order], found.valid)
 
     def draw(events: int, seed: int) -> mf.Dataset:

@@ -79,7 +79,8 @@ def fit(
     1 to 3, with which it prints what it does. ``minos`` requests asymmetric errors, of all parameters or of some: where the
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
     "minuit" from its MINOS. ``starts`` is the number of points to search from: the start values first, then points between
-    the limits and around the minima, which ``result.minima`` lists. With ``derivatives="numeric"`` Minuit takes differences.
+    the limits and around the minima, which ``result.minima`` lists. ``derivatives="numeric"`` goes by differences of
+    values instead, of many points in one pass; errors are those of the exact Hessian all the same.
 
     Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.evaluation import PENALTY
 from morefit.minimise.problem import Problem
+
+TOGETHER = 64  # points that are evaluated in one call
 
 
 @dataclass(eq=False)
@@ -20,6 +25,7 @@ class Objective:
     problem: Problem
     by_scores: bool = False  # products of scores instead of second derivatives
     weight: float = 1.0  # the mean one of events: rises of the nll are as small
+    numeric: bool = False  # steps go by differences of values
     calls: dict[str, int] = field(default_factory=lambda: {"value": 0, "gradient": 0, "hessian": 0})
     compiling: float = 0.0  # seconds spent on machine code during a minimisation
     checking: float = 0.0  # seconds spent on Hessians at the end of a minimisation
@@ -49,6 +55,17 @@ class Objective:
         gradient = evaluation.gradient[:, rows] if order > 0 else evaluation.gradient
         hessian = evaluation.hessian[:, rows][:, :, rows] if order > 1 else evaluation.hessian
         return Evaluation(value, gradient, hessian, evaluation.bad)
+
+    def values(self, points: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Evaluate at many points: values, and how many events have no density there; some at a time, for Ctrl-C's sake."""
+        self.calls["value"] += len(points)
+        full = self.problem.full_rows(points)
+        parts = [
+            self.likelihood.evaluate_full(full[k : k + TOGETHER], 0) for k in range(0, len(full), TOGETHER)
+        ]
+        bad = np.concatenate([part.bad for part in parts])
+        self.strayed += int(np.count_nonzero(bad))
+        return np.concatenate([part.value for part in parts]) + PENALTY * bad, bad
 
     def release(self) -> None:
         """Drop the likelihood when a fit is done.

@@ -56,7 +56,6 @@ class Options:
             "strategy": self.strategy is not None,
             "max_calls": self.max_calls is not None,
             "print_level": self.print_level > 0,
-            "derivatives": self.derivatives == "numeric",
         }
         return [name for name, is_used in used.items() if is_used]
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from morefit.minimise.check import (
     jumping,
 )
 from morefit.minimise.covariance import Spread, choose_errors, no_spread, with_errors, with_simulation
+from morefit.minimise.differences import MOST_PARAMETERS, Differences
 from morefit.minimise.kinks import at_kink, describe_valley, lowest_beside
 from morefit.minimise.newton import Minima, is_valid, minimise, minimise_eliminated, prepare_steps
 from morefit.minimise.newton_program import HIGHER
@@ -76,17 +78,19 @@ def minimise_likelihood(
 ) -> FitResult:
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
     begin = time.perf_counter()
-    newton = options.uses_newton
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     weight = likelihood.weight_scale if likelihood.weighted else 1.0
-    objective = Objective(likelihood, problem, chosen == "gradients", weight)
-    if newton:
+    numeric, by_scores = options.derivatives == "numeric", chosen == "gradients"
+    objective = Objective(likelihood, problem, by_scores, weight, numeric)
+    # values tell nothing of scores, and pairs of very many parameters are too many
+    newton = options.uses_newton and not (numeric and (by_scores or len(problem.floating) > MOST_PARAMETERS))
+    if newton and not numeric:
         expect_fit(likelihood, problem)
         for part in likelihood.parts:
             if part.has_kernels:
                 (part.sums if part.data.in_memory and not part.apart else part.program)(2)
     else:
-        likelihood.prepare(1 if options.derivatives == "analytic" else 0)
+        likelihood.prepare(0 if numeric else 1)
     ready = time.perf_counter()
     verdict, end = newton_steps(objective, options.tolerance) if newton else (None, None)
     name, problems = "newton", list[str]()
@@ -144,10 +148,14 @@ def in_lower_valleys(
 
 
 def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None, End | None]:
-    """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended."""
-    goal = edm_goal(tolerance, MIN_TOLERANCE) * objective.weight
+    """Take Newton steps, all in one call if that can be done; no verdict if they do not end at a minimum, but where they ended.
+
+    Steps of numeric derivatives go by values alone; the minimum is judged by the exact Hessian.
+    """
+    numeric = objective.numeric
+    goal = (edm_goal(tolerance) if numeric else edm_goal(tolerance, MIN_TOLERANCE)) * objective.weight
     try:
-        rows = None if objective.by_scores else fit_at_once(objective, goal)
+        rows = None if objective.by_scores or numeric else fit_at_once(objective, goal)
         if rows is None or rows.of_first("unresolved"):  # integrals by boxes that follow the parameters
             minima = stepwise(objective, goal)
             end = End(minima.x[0], float(minima.nll[0]), float(minima.status[0]))
@@ -163,16 +171,18 @@ def newton_steps(objective: Objective, tolerance: float) -> tuple[Verdict | None
 
 
 def stepwise(objective: Objective, goal: float) -> Minima:
-    """Take Newton steps one by one, with parameters eliminated if the likelihood can do so."""
+    """Take Newton steps one by one, with parameters eliminated if the likelihood can do so and knows its derivatives."""
     likelihood, problem = objective.likelihood, objective.problem
     limits = problem.floating_limits
-    elimination = None if objective.by_scores else likelihood.elimination(problem.floating, limits)
+    numeric = objective.numeric
+    elimination = None if objective.by_scores or numeric else likelihood.elimination(problem.floating, limits)
     if elimination is None:
         wait_for_code(objective)
         starts = 0 if likelihood.one_minimum else STARTS
         edges = likelihood.edges(problem.floating, limits)
+        at = Differences.around(objective, problem.start).at if numeric else partial(objective.at, order=2)
         return minimise(
-            lambda _, x: objective.at(x[0], 2),
+            lambda _, x: at(x[0]),
             problem.start[None],
             limits,
             goal,
