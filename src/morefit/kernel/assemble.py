@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from morefit.dataclass import dataclass
 from morefit.expr import MINUS_ONE, ONE, ZERO, Expr, Op, const, make, toposort, where
@@ -14,6 +15,7 @@ from morefit.kernel.composite import Chain, Composite
 from morefit.kernel.families import Families, Family, factors_of, masked
 from morefit.kernel.ir import COUNT, SCALED, Reduce, Result
 from morefit.kernel.sums import (
+    MANY,
     TILES_FROM,
     Request,
     Structure,
@@ -196,9 +198,8 @@ class Assembler:
         if self.request.order > 0:
             rows += [self.row(1 + i, Reduce.ADD, *self.slopes(i)) for i in range(self.count)]
         if self.request.order > 1:
-            in_tiles = self.count >= self.tiles_from and len(self.inner) == 1
-            rows += self.hessian_rows(in_tiles)
-            if in_tiles:
+            rows += self.hessian_rows()
+            if self.in_tiles:
                 pairs = self.pairs(self.inner[0])
             elif self.chain is not None:
                 pairs = self.chained_pairs(self.chain)
@@ -290,14 +291,22 @@ class Assembler:
             0, Reduce.EXACT, *(term for term in plain if not any(term is one for one in integrals))
         )
 
-    def hessian_rows(self, in_tiles: bool) -> list[Row]:
+    @cached_property
+    def in_tiles(self) -> bool:
+        """Whether products of first derivatives are summed in tiles: of not so many only if there is little else to sum."""
+        if self.count < self.tiles_from or len(self.inner) != 1 or self.members:
+            return False
+        others = sum(second is not ZERO for second in self.inner[0].second)
+        return self.count >= MANY or others <= self.count
+
+    def hessian_rows(self) -> list[Row]:
         rows, place = [], 0
         for i in range(self.count):
             for j in range(i + 1):
                 terms = [self.plain.second[place]]
                 for q in self.inner:
                     terms.append(q.second[place])
-                    if not in_tiles:
+                    if not self.in_tiles:
                         terms.append(self.pair(q, i, j))
                 rows.append(self.row(1 + self.count + place, Reduce.ADD, *terms))
                 place += 1

@@ -128,9 +128,9 @@ def has_edge(fit: Fit) -> bool:
 def next_edge(fit: Fit) -> int:
     """Return the next place beside an edge, -1 after the last: rings around it, first below and then above."""
     first = -1
-    for k in range(int(fit.side), 2 * RINGS * len(fit.x)):
-        i = k // (2 * RINGS)
-        if first < 0 and fit.edge[i] == END and fit.end_error[i] > 0.0:
+    for i in range(len(fit.x)):
+        k = max(int(fit.side), 2 * RINGS * i)
+        if first < 0 and k < 2 * RINGS * (i + 1) and fit.edge[i] == END and fit.end_error[i] > 0.0:
             first = k
     return first
 

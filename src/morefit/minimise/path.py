@@ -86,9 +86,6 @@ def minimise_likelihood(
     newton = options.uses_newton and not (numeric and (by_scores or len(problem.floating) > MOST_PARAMETERS))
     if newton and not numeric:
         expect_fit(likelihood, problem)
-        for part in likelihood.parts:
-            if part.has_kernels:
-                (part.sums if part.data.in_memory and not part.apart else part.program)(2)
     else:
         likelihood.prepare(0 if numeric else 1)
     ready = time.perf_counter()

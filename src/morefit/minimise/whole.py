@@ -56,11 +56,21 @@ _plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
 
 
 def expect_fit(likelihood: Term, problem: Problem) -> None:
-    """Begin to compile what a fit in one call, or step by step, needs besides the sums, which may be compiled meanwhile."""
-    at_once = likelihood.backend.name == "cpu" and likelihood.events <= MAX_EVENTS
-    # steps of one fit are taken on the CPU, wherever its sums are
-    backend = likelihood.backend if at_once else Cpu()
-    expect_driver(backend, len(problem.floating), len(likelihood.parts) if at_once else 1)
+    """Begin to compile what a fit in one call, or step by step, needs: the sums, and the driver beside them.
+
+    A device's compiler takes long for the sums: they come first there.
+    """
+    on_cpu = likelihood.backend.name == "cpu"
+    at_once = on_cpu and likelihood.events <= MAX_EVENTS
+    count, parts = len(problem.floating), len(likelihood.parts)
+    if on_cpu:
+        expect_driver(likelihood.backend, count, parts if at_once else 1)
+    for part in likelihood.parts:
+        if part.has_kernels:
+            # of events in memory, a fit in one call needs no more than the sums themselves
+            (part.sums if on_cpu and part.data.in_memory and not part.apart else part.program)(2)
+    if not on_cpu:  # whose steps are taken on the CPU
+        expect_driver(Cpu(), count, 1)
 
 
 @lru_cache(maxsize=32)  # every fit asks

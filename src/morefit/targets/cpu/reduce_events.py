@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from morefit.dataclass import dataclass
@@ -262,49 +262,68 @@ class Rank:
         return "\n".join([self.update_text(), self.finish_text()])
 
     def update_text(self) -> str:
-        v, cells = self.vector, [(i, j) for i in range(SIDE) for j in range(SIDE)]
-        body = []
-        for name, block in (("l", "%bi"), ("r", "%bj")):
-            base = "%left" if name == "l" else "%right"
-            for k in range(SIDE):
-                body += [
-                    f"  %{name}n{k} = mul i64 {block}, {SIDE * self.stride}",
-                    f"  %{name}m{k} = add i64 %{name}n{k}, {k * self.stride}",
-                    f"  %{name}o{k} = add i64 %{name}m{k}, %t",
-                    f"  %{name}p{k} = getelementptr {v.type}, ptr {base}, i64 %{name}o{k}",
-                    f"  %{name}{k} = load {v.type}, ptr %{name}p{k}, align 64",
-                ]
-        fma = f"@llvm.fma.{v.suffix}"
-        args = f"{v.type} %l{{}}, {v.type} %r{{}}, {v.type} %a{{}}{{}}"
-        body += [f"  %n{i}{j} = call {v.type} {fma}({args.format(i, j, i, j)})" for i, j in cells]
+        """Go through the tile for each block of sums; one on the diagonal needs half of its products if both sides are the same."""
+        every = [(i, j) for i in range(SIDE) for j in range(SIDE)]
+        half = every if self.weighted else [(i, j) for i, j in every if j <= i]
         return "\n".join([
             "define internal void @rank_update(ptr noalias %left, ptr %right, ptr noalias %sums, i64 %rows) noinline {",
             "entry:", "  br label %outer",
             "outer:",
             "  %bi = phi i64 [ 0, %entry ], [ %bi1, %close ]", "  %q0 = phi i64 [ 0, %entry ], [ %q1, %close ]",
-            "  br label %inner",
+            "  %none = icmp eq i64 %bi, 0", "  br i1 %none, label %diagonal, label %inner",
             "inner:",
-            "  %bj = phi i64 [ 0, %outer ], [ %bj1, %keep ]", "  %q = phi i64 [ %q0, %outer ], [ %q1, %keep ]",
-            f"  %place = mul i64 %q, {SIDE * SIDE}",
-            *(line for i, j in cells for line in (
-                f"  %k{i}{j} = add i64 %place, {i * SIDE + j}",
-                f"  %p{i}{j} = getelementptr {v.type}, ptr %sums, i64 %k{i}{j}",
-                f"  %s{i}{j} = load {v.type}, ptr %p{i}{j}, align 64")),
-            "  br label %loop",
-            "loop:",
-            "  %t = phi i64 [ 0, %inner ], [ %t1, %loop ]",
-            *(f"  %a{i}{j} = phi {v.type} [ %s{i}{j}, %inner ], [ %n{i}{j}, %loop ]" for i, j in cells),
-            *body,
-            "  %t1 = add i64 %t, 1", "  %again = icmp slt i64 %t1, %rows", "  br i1 %again, label %loop, label %keep",
-            "keep:",
-            *(f"  store {v.type} %n{i}{j}, ptr %p{i}{j}, align 64" for i, j in cells),
-            "  %q1 = add i64 %q, 1", "  %bj1 = add i64 %bj, 1", "  %same = icmp sle i64 %bj1, %bi",
-            "  br i1 %same, label %inner, label %close",
+            "  %bj = phi i64 [ 0, %outer ], [ %bj1, %keep ]", "  %q = phi i64 [ %q0, %outer ], [ %q2, %keep ]",
+            *self.block_lines("", "%bj", "%q", every, "inner"),
+            "  %q2 = add i64 %q, 1", "  %bj1 = add i64 %bj, 1", "  %below = icmp slt i64 %bj1, %bi",
+            "  br i1 %below, label %inner, label %diagonal",
+            "diagonal:",
+            "  %qd = phi i64 [ %q0, %outer ], [ %q2, %keep ]",
+            *self.block_lines("d", "%bi", "%qd", half, "diagonal"),
+            "  br label %close",
             "close:",
-            "  %bi1 = add i64 %bi, 1", f"  %more = icmp slt i64 %bi1, {self.sides}",
+            "  %q1 = add i64 %qd, 1", "  %bi1 = add i64 %bi, 1", f"  %more = icmp slt i64 %bi1, {self.sides}",
             "  br i1 %more, label %outer, label %done",
             "done:", "  ret void", "}",
         ])  # fmt: skip
+
+    def block_lines(
+        self, mark: str, column: str, place: str, cells: Sequence[tuple[int, int]], before: str
+    ) -> list[str]:
+        """Add the products of a block for all rows of a tile; names end with ``mark``, and the last label is ``keep`` with it."""
+        v, m = self.vector, mark
+        one_side = column == "%bi" and not self.weighted
+        body = []
+        for name, block in (("l", "%bi"), *(() if one_side else (("r", column),))):
+            base = "%left" if name == "l" else "%right"
+            for k in range(SIDE):
+                body += [
+                    f"  %{name}n{k}{m} = mul i64 {block}, {SIDE * self.stride}",
+                    f"  %{name}m{k}{m} = add i64 %{name}n{k}{m}, {k * self.stride}",
+                    f"  %{name}o{k}{m} = add i64 %{name}m{k}{m}, %t{m}",
+                    f"  %{name}p{k}{m} = getelementptr {v.type}, ptr {base}, i64 %{name}o{k}{m}",
+                    f"  %{name}{k}{m} = load {v.type}, ptr %{name}p{k}{m}, align 64",
+                ]
+        fma, right = f"@llvm.fma.{v.suffix}", "l" if one_side else "r"
+        body += [
+            f"  %n{i}{j}{m} = call {v.type} {fma}({v.type} %l{i}{m}, {v.type} %{right}{j}{m}, {v.type} %a{i}{j}{m})"
+            for i, j in cells
+        ]
+        return [
+            f"  %place{m} = mul i64 {place}, {SIDE * SIDE}",
+            *(line for i, j in cells for line in (
+                f"  %k{i}{j}{m} = add i64 %place{m}, {i * SIDE + j}",
+                f"  %p{i}{j}{m} = getelementptr {v.type}, ptr %sums, i64 %k{i}{j}{m}",
+                f"  %s{i}{j}{m} = load {v.type}, ptr %p{i}{j}{m}, align 64")),
+            f"  br label %loop{m}",
+            f"loop{m}:",
+            f"  %t{m} = phi i64 [ 0, %{before} ], [ %next{m}, %loop{m} ]",
+            *(f"  %a{i}{j}{m} = phi {v.type} [ %s{i}{j}{m}, %{before} ], [ %n{i}{j}{m}, %loop{m} ]" for i, j in cells),
+            *body,
+            f"  %next{m} = add i64 %t{m}, 1", f"  %again{m} = icmp slt i64 %next{m}, %rows",
+            f"  br i1 %again{m}, label %loop{m}, label %keep{m}",
+            f"keep{m}:",
+            *(f"  store {v.type} %n{i}{j}{m}, ptr %p{i}{j}{m}, align 64" for i, j in cells),
+        ]  # fmt: skip
 
     def finish_text(self) -> str:
         v = self.vector

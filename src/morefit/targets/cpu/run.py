@@ -38,7 +38,9 @@ from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.workspace import Workspace
 from morefit.text.arguments import constructor_in_sentences
 
-TILES_FROM = 10  # parameters: as lines of the loop their products are up to twice as slow as in tiles
+TILES_FROM = (
+    8  # parameters: as lines of the loop their products are slower than in tiles, those of 10 up to twice
+)
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 
 
