@@ -70,8 +70,34 @@ def test_steps_use_no_derivative():
     likelihood = mf.Likelihood(SPECTRUM, spectrum())
     calls = mf.fit(likelihood, derivatives="numeric").calls
     assert calls["gradient"] == 0
-    assert calls["hessian"] == 1  # which judges the minimum
+    assert calls["hessian"] <= 2  # one for the sizes of differences, one that judges the minimum
     assert calls["value"] > 30
+    assert mf.fit(likelihood, derivatives="numeric").calls["hessian"] == 1  # sizes are known by now
+
+
+def test_steps_are_found_where_no_curvature_is_known(monkeypatch):
+    likelihood = mf.Likelihood(SPECTRUM, spectrum())
+    exact = mf.fit(likelihood)
+    monkeypatch.setattr(Objective, "at", unknown_at_first(Objective.at))
+    monkeypatch.setattr("morefit.minimise.differences.first_steps", {})
+    numeric = mf.fit(likelihood, derivatives="numeric")
+    assert numeric.valid
+    assert numeric.minimiser == "newton"
+    assert numeric.nll == pytest.approx(exact.nll, abs=1e-4)
+
+
+def unknown_at_first(evaluate):
+    """Return an evaluation whose first Hessian is not a number."""
+    seen = []
+
+    def at(objective, x, order):
+        evaluation = evaluate(objective, x, order)
+        if order == 2 and not seen:
+            seen.append(x)
+            evaluation.hessian[:] = np.nan
+        return evaluation
+
+    return at
 
 
 @pytest.mark.parametrize("at_limit", [False, True])
@@ -101,7 +127,8 @@ def test_no_point_is_outside_of_the_limits():
     objective = Watched(likelihood, make_problem(likelihood, {}, (), limits))
     differences = Differences.around(objective, objective.problem.start)
     for x in (objective.problem.start, np.array([4.0001, 0.1, 3.0, 0.0, 700.0])):
-        differences.at(x)
+        with np.errstate(all="ignore"):  # as steps are taken
+            differences.at(x)
     low, high = objective.problem.floating_limits.T
     points = np.concatenate(seen)
     assert (points >= low).all()

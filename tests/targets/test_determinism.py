@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
 from launching import KINDS, Layout, bind, model_of, sums_of, values_of
 
+import morefit as mf
 from ensembles import ensemble_of, fit_rows
 from morefit.pipeline import Columns
 from morefit.targets.cpu import compile as machine_code
 from morefit.targets.cpu.run import Cpu
-from zoo import around
+from zoo import around, mass
 
 EVENTS = 30_001
 SETS = 17
@@ -55,7 +58,33 @@ def test_threads_do_share_the_work(monkeypatch):
     compiled = sums_of("mass", "value", False, Cpu(threads=3))
     launch = bind(compiled, "mass", Layout(EVENTS)).launch
     launch(around(model_of("mass")[2], 1))
-    assert launch.free[1][0].threads == 3
+    (space,) = launch.free[1, EVENTS]
+    assert space.threads == 3
+
+
+def test_workspaces_serve_other_data_of_the_same_size(fast):
+    """Fits of toys take over the memory of those before, but neither their columns nor their sums."""
+    likelihoods = [
+        mf.Likelihood(mass()[0], mass(n, seed)[1], backend=fast) for n, seed in ((500, 1), (500, 2), (501, 3))
+    ]
+    x = likelihoods[0].points([p.start for p in likelihoods[0].parameters])[0]
+    alone = [one.evaluate_full(x, 2) for one in likelihoods]
+    for k in (0, 1, 2, 1, 0):
+        again = likelihoods[k].evaluate_full(x, 2)
+        assert_same_bits(again.value, alone[k].value)
+        assert_same_bits(again.hessian, alone[k].hessian)
+    assert len({float(one.value[0]) for one in alone}) == 3
+
+
+def test_workspaces_do_not_keep_columns():
+    likelihood = mf.Likelihood(mass()[0], mass(700, 5)[1], backend=Cpu(threads=1))
+    likelihood.value([p.start for p in likelihood.parameters])
+    launch = likelihood.program(0).launch
+    columns = [weakref.ref(column) for column in launch.columns]
+    assert launch.program.spaces
+    del likelihood, launch
+    gc.collect()
+    assert not any(column() for column in columns)
 
 
 @pytest.mark.parametrize("kind", ["value", "hessian", "fisher"])

@@ -256,8 +256,8 @@ class EventSums(Term):
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         complete = self.with_measured(full)
         out = self.program(order, full=full)(complete)
-        wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
-        if wrong.any():
+        if not np.isfinite(out).all() or out[:, -1].any():
+            wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
             out[wrong] = self.program(order, careful=True)(complete[wrong])
         return unpack(out, len(self.parameters), order)
 

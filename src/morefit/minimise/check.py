@@ -211,15 +211,14 @@ def edm_goal(tolerance: float, least: float = 1e-4) -> float:
 
 def invert(hessian: Array) -> Array:
     """Invert a positive-definite matrix, scaled to a unit diagonal first; nan where it is not one."""
-    nothing = np.full_like(hessian, np.nan)
     diagonal = np.diagonal(hessian)
     if not np.isfinite(hessian).all() or not (diagonal > 0).all():
-        return nothing
+        return np.full_like(hessian, np.nan)
     scale = 1 / np.sqrt(diagonal)
     try:
-        factor = np.linalg.cholesky(hessian * np.outer(scale, scale))
+        factor = np.linalg.cholesky(hessian * (scale * scale[:, None]))
     except np.linalg.LinAlgError:
-        return nothing
+        return np.full_like(hessian, np.nan)
     inverse = np.linalg.solve(factor, np.diag(scale))
     return np.asarray(inverse.T @ inverse, np.float64)
 

@@ -60,12 +60,16 @@ class Objective:
         """Evaluate at many points: values, and how many events have no density there; some at a time, for Ctrl-C's sake."""
         self.calls["value"] += len(points)
         full = self.problem.full_rows(points)
-        parts = [
-            self.likelihood.evaluate_full(full[k : k + TOGETHER], 0) for k in range(0, len(full), TOGETHER)
-        ]
-        bad = np.concatenate([part.bad for part in parts])
-        self.strayed += int(np.count_nonzero(bad))
-        return np.concatenate([part.value for part in parts]) + PENALTY * bad, bad
+        if len(full) <= TOGETHER:
+            every = [self.likelihood.evaluate_full(full, 0)]
+        else:
+            pieces = range(0, len(full), TOGETHER)
+            every = [self.likelihood.evaluate_full(full[k : k + TOGETHER], 0) for k in pieces]
+        bad, values = (np.concatenate([getattr(one, name) for one in every]) for name in ("bad", "value"))
+        if bad.any():
+            self.strayed += int(np.count_nonzero(bad))
+            values += PENALTY * bad
+        return values, bad
 
     def release(self) -> None:
         """Drop the likelihood when a fit is done.

@@ -59,14 +59,13 @@ class Workspace:
             scalars=max(len(kernel.per_call.results), 1) * padded, partials=partials,
             sums=sets * (kernel.outputs + 1) if self.summing else 0,
         )  # fmt: skip
-        arena.part("columns")[:] = launch.table
         arena.part("starts")[:] = events.starts
         arena.part("stops")[:] = events.stops
         arena.part("first_task")[:] = first_task
         arena.part("task_set")[:] = task_set
         self.parameters = arena.part("parameters").view(np.float64).reshape(-1, padded)
         self.partials = arena.part("partials").view(np.float64)
-        self.keep = (launch.columns, launch.tables)  # not launch, which refers to this workspace
+        self.aim(launch)
         self.step = step_of(self.count)
         self.threads = min(program.threads, tasks) if total * program.effort > WORTH_THREADS else 1
         self.grain = max(min(tasks // (self.threads * 16), tasks * BLOCK // max(total, 1)), 1)
@@ -77,6 +76,14 @@ class Workspace:
         words = self.arguments(events.shared)
         self.args[:] = [words.get(name, 0) for name in ARGUMENTS]
         self.address = arena.address("arguments")
+
+    def aim(self, launch: CpuLaunch) -> None:
+        """Read these columns, of as many events."""
+        self.arena.part("columns")[:] = launch.table
+        self.keep: tuple[object, ...] = (
+            launch.columns,
+            launch.tables,
+        )  # not launch, which may have this workspace
 
     def make_output(self) -> Array:
         """Make room for what comes out: sums are copied from it, events stay there, padded for whole vectors."""
