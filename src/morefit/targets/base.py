@@ -254,6 +254,8 @@ class WholeFit:
     parts: tuple[WholePart | CountsPart, ...]
     # begins fits on the host from their first records, for a device that takes longer to have code for steps than the host to take them
     begin_steps: Callable[[Array], Steps] | None = None
+    # begins to compile those of the host; called when the device's compiler has what it needs
+    expect_steps: Callable[[], object] | None = None
     spare: list[object] = field(default_factory=list)  # what the backend keeps from one call to the next
 
     def checked(self, sizes: Integers) -> WholeFit:

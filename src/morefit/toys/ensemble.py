@@ -70,6 +70,7 @@ class Ensemble:
     made: tuple[tuple[CompiledDraw | None, ...], WholeFit] | None = field(
         init=False, default=None, repr=False
     )
+    steps_on_host: bool = field(init=False, default=False, repr=False)  # rather than on a device
 
     def __post_init__(self) -> None:
         for part in (*self.drawn.parts, *self.fitted.parts):
@@ -225,8 +226,7 @@ class Ensemble:
             return False
         if not self.has_weights and self.fitted.kinked(self.floating):
             return False
-        if self.backend.expect_fits(self.driver, self.layout, self.expected):
-            Cpu().expect_fits(self.driver, self.layout)
+        self.steps_on_host = self.backend.expect_fits(self.driver, self.layout, self.expected)
         return True
 
     @cached_property
@@ -266,8 +266,12 @@ class Ensemble:
 
     def whole_fit_of(self, parts: Sequence[WholePart | CountsPart]) -> WholeFit:
         """Return a fit of parts whose events are drawn or stored."""
-        begin = partial(begin_steps, self.driver, self.layout)
-        return WholeFit(driver=self.driver, layout=self.layout, parts=tuple(parts), begin_steps=begin)
+        driver, layout = self.driver, self.layout
+        expect = partial(Cpu().expect_fits, driver, layout) if self.steps_on_host else None
+        begin = partial(begin_steps, driver, layout)
+        return WholeFit(
+            driver=driver, layout=layout, parts=tuple(parts), begin_steps=begin, expect_steps=expect
+        )
 
     @cached_property
     def first_record(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,7 +187,7 @@ class FitSpace:
         self.bound: dict[str, Any] = {}  # arguments of the kernels, by name
         self.host: HostSteps | None = None
         self.kernels: dict[str, Any] = {}
-        self.add_kernels(source)
+        self.add_kernels(source, job.expect_steps)
         values = self.own | self.chosen
         set_arguments(self.kernels[source.choose.name], *(values[name] for name in source.choose.names))
 
@@ -245,10 +245,14 @@ class FitSpace:
         counts = (self.count, *map(len, blocks))
         self.lists = self.everything = Lists(everything | {"active_toys": np.int32(self.count)}, counts)
 
-    def add_kernels(self, source: FitSource | StepSource) -> None:
+    def add_kernels(
+        self, source: FitSource | StepSource, meanwhile: Callable[[], object] | None = None
+    ) -> None:
         """Have the kernels of some texts, which are built at the same time, with the arguments that are known."""
         programs = self.device.programs
         programs.build_ahead(source.texts)
+        if meanwhile is not None:
+            meanwhile()
         for text, phases in source.texts.items():
             show_source(text)
             functions = {phase.name: phase.function for phase in phases}
