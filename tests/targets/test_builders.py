@@ -82,7 +82,7 @@ def test_another_process_builds(device: Device, helped: Programs, monkeypatch: p
 
 def test_what_cannot_be_built_says_so(helped: Programs) -> None:
     with pytest.raises(CompileError, match="refused the text"):
-        helped.build("nonsense;")
+        helped.build("no text of a kernel")
     (helper,) = helped.builders.helpers
     assert helper.build(TEXT)  # it goes on
 
