@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from morefit.arrays import Array, Integers, address
-from morefit.dataclass import dataclass
 from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import BLOCK
 from morefit.resources import PADDING, aligned
@@ -59,19 +58,16 @@ def take_contexts(job: WholeFit, threads: int, max_events: Sequence[int]) -> lis
     return contexts + [Context(job, max_events) for _ in range(threads - len(contexts))]
 
 
-@dataclass(eq=False)
 class Context:
-    """What one thread needs: tables for all kernels, and room for one toy."""
+    """What one thread needs: tables for all kernels, and room for one toy of so many events in each part."""
 
-    job: WholeFit
-    max_events: Sequence[int]  # of each part
-
-    def __post_init__(self) -> None:
-        memory, layout = Memory(), self.job.layout
-        self.memory, self.code = memory, driver_code(self.job.driver, layout)
+    def __init__(self, job: WholeFit, max_events: Sequence[int]) -> None:
+        # the job refers to this, which must not refer to it: its memory would be kept until the next garbage collection
+        memory, layout = Memory(), job.layout
+        self.max_events = max_events
+        self.memory, self.code = memory, driver_code(job.driver, layout)
         self.parts = [
-            part_context(part, events, memory)
-            for part, events in zip(self.job.parts, self.max_events, strict=True)
+            part_context(part, events, memory) for part, events in zip(job.parts, max_events, strict=True)
         ]
         # squared scores follow the parts
         tables = [part.words for part in self.parts] + [w for part in self.parts for w in part.score_words]
