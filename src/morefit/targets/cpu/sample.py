@@ -17,6 +17,7 @@ from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
 # vectors whose lines alternate: each line waits for the one before, and there are too many to look far ahead (an angular
 # event takes 6.4 ns for 8.5 by one, 7.5 by four; a mass 5.9 for 7.7, 5.6)
 TOGETHER = 2
+FEW_LINES = 64  # of more, a tenth of the time to draw is not worth the time to compile them, which doubles
 BEGIN = (
     "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
     f" noinline alignstack(64) {ANY_DENORMALS} {{"
