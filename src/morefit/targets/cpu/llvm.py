@@ -30,7 +30,8 @@ MAX_INLINED = 4_000  # lines of copies of a function in the loop; beyond, it is 
 def render(kernel: Kernel, target: Target) -> str:
     """Write a kernel as the text of an LLVM module."""
     lanes = target.width * (64 // kernel.precision.value)
-    if isinstance(kernel.frame, Sample) and len(kernel.per_event.lines) <= FEW_LINES:
+    # LLVM cannot pack the events of vectors of one
+    if isinstance(kernel.frame, Sample) and (len(kernel.per_event.lines) <= FEW_LINES or target.width == 1):
         lanes *= TOGETHER
     lines = Vector(lanes, kernel.precision.value)
     wide = Vector(lanes)
