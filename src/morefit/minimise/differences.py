@@ -28,8 +28,17 @@ MOST_PARAMETERS = 100  # pairs of more take longer than Minuit, which needs none
 CHEAP = 1e5  # pairs times events: fewer are computed every time, correlations of more are kept
 LASTING = 4  # for so many evaluations
 
-# steps at the start, and for how many events
-first_steps: WeakKeyDictionary[Problem, tuple[float, Array]] = WeakKeyDictionary()
+
+class FirstSteps(NamedTuple):
+    """The steps at the start of a problem, for a number of events, and what limits steps."""
+
+    entries: float
+    limits: tuple[Array, Array]
+    longest: Array
+    steps: Array
+
+
+first_steps: WeakKeyDictionary[Problem, FirstSteps] = WeakKeyDictionary()
 
 
 @dataclass(eq=False)
@@ -53,16 +62,17 @@ class Differences:
     @np.errstate(all="ignore")
     def around(cls, objective: Objective, start: Array) -> Differences:
         """Choose steps for the surroundings of the start; fits of other data, about as much, have had the same ones."""
+        entries, known = objective.likelihood.entries, first_steps.get(objective.problem)
+        pairs = len(start) * (len(start) - 1) // 2
+        lasting = 0 if pairs * entries < CHEAP else LASTING
+        if known is not None and 0.5 < entries / known.entries < 2.0:
+            return cls(objective, known.limits, known.longest, known.steps, lasting, lasting)
         low, high = objective.problem.floating_limits.T
         longest = LONGEST * np.minimum(high - low, OPEN * np.maximum(np.abs(start), 1.0))
-        pairs = len(start) * (len(start) - 1) // 2
-        lasting = 0 if pairs * objective.likelihood.entries < CHEAP else LASTING
-        steps = first_steps.get(objective.problem)
-        if steps is not None and 0.5 < objective.likelihood.entries / steps[0] < 2.0:
-            return cls(objective, (low, high), longest, steps[1], lasting, lasting)
         found = cls(objective, (low, high), longest, longest, lasting, lasting)
         found.find_steps(start)
-        first_steps[objective.problem] = max(objective.likelihood.entries, 1.0), found.steps
+        own = FirstSteps(max(entries, 1.0), (low, high), longest, found.steps)
+        first_steps[objective.problem] = own
         return found
 
     def find_steps(self, start: Array) -> None:

@@ -115,16 +115,17 @@ def minimise(
     final = np.empty((len(start), layout.state_size))
     active = np.arange(len(start))
     while len(active):
-        evaluation = evaluate(active, steps.columns("trial").copy())
-        steps.column("new_value")[:] = evaluation.value
-        steps.columns("new_gradient")[:] = evaluation.gradient
-        steps.columns("new_hessian")[:] = evaluation.hessian.reshape(len(active), -1)
-        steps.column("bad")[:] = evaluation.bad
-        steps.advance()
+        # views of the fits that have not ended
+        trial, gradient, hessian = map(steps.columns, ("trial", "new_gradient", "new_hessian"))
+        value, bad, running = map(steps.column, ("new_value", "bad", "running"))
+        while running.all():
+            evaluation = evaluate(active, trial.copy())
+            value[:], gradient[:], bad[:] = evaluation.value, evaluation.gradient, evaluation.bad
+            hessian[:] = evaluation.hessian.reshape(hessian.shape)
+            steps.advance()
         ended = ~steps.running
-        if ended.any():
-            final[active[ended]] = steps.take(ended)
-            active = active[~ended]
+        final[active[ended]] = steps.take(ended)
+        active = active[~ended]
     return Minima.of(FitRows(layout, final))
 
 

@@ -60,15 +60,14 @@ class Objective:
         """Evaluate at many points: values, and how many events have no density there; some at a time, for Ctrl-C's sake."""
         self.calls["value"] += len(points)
         full = self.problem.full_rows(points)
-        if len(full) <= TOGETHER:
-            every = [self.likelihood.evaluate_full(full, 0)]
-        else:
-            pieces = range(0, len(full), TOGETHER)
-            every = [self.likelihood.evaluate_full(full[k : k + TOGETHER], 0) for k in pieces]
-        bad, values = (np.concatenate([getattr(one, name) for one in every]) for name in ("bad", "value"))
+        pieces = [full[k : k + TOGETHER] for k in range(0, len(full), TOGETHER)]
+        every = [self.likelihood.evaluate_full(piece, 0) for piece in pieces]
+        values, bad = every[0].value, every[0].bad
+        if len(every) > 1:
+            values, bad = (np.concatenate([getattr(one, name) for one in every]) for name in ("value", "bad"))
         if bad.any():
             self.strayed += int(np.count_nonzero(bad))
-            values += PENALTY * bad
+            values = values + PENALTY * bad
         return values, bad
 
     def release(self) -> None:
