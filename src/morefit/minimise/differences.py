@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import value_unit
 from morefit.likelihood import Evaluation
 from morefit.minimise.objective import Objective
-from morefit.minimise.problem import Problem
 from morefit.minimise.quadratic_model import OPEN
 
 STEP = 0.02  # errors: what is left out of a gradient moves the minimum by less than 1e-4 of one
@@ -27,18 +25,6 @@ CHANGED = 1.5  # times the curvature: correlations may have changed as well
 MOST_PARAMETERS = 100  # pairs of more take longer than Minuit, which needs none
 CHEAP = 1e5  # pairs times events: fewer are computed every time, correlations of more are kept
 LASTING = 4  # for so many evaluations
-
-
-class FirstSteps(NamedTuple):
-    """The steps at the start of a problem, for a number of events, and what limits steps."""
-
-    entries: float
-    limits: tuple[Array, Array]
-    longest: Array
-    steps: Array
-
-
-first_steps: WeakKeyDictionary[Problem, FirstSteps] = WeakKeyDictionary()
 
 
 @dataclass(eq=False)
@@ -61,32 +47,23 @@ class Differences:
     @classmethod
     @np.errstate(all="ignore")
     def around(cls, objective: Objective, start: Array) -> Differences:
-        """Choose steps for the surroundings of the start; fits of other data, about as much, have had the same ones."""
-        entries, known = objective.likelihood.entries, first_steps.get(objective.problem)
-        pairs = len(start) * (len(start) - 1) // 2
-        lasting = 0 if pairs * entries < CHEAP else LASTING
-        if known is not None and 0.5 < entries / known.entries < 2.0:
-            return cls(objective, known.limits, known.longest, known.steps, lasting, lasting)
+        """Choose steps for the surroundings of a point: from the exact curvature there, if it is known, or by trying."""
         low, high = objective.problem.floating_limits.T
         longest = LONGEST * np.minimum(high - low, OPEN * np.maximum(np.abs(start), 1.0))
+        pairs = len(start) * (len(start) - 1) // 2
+        lasting = 0 if pairs * objective.likelihood.entries < CHEAP else LASTING
         found = cls(objective, (low, high), longest, longest, lasting, lasting)
-        found.find_steps(start)
-        own = FirstSteps(max(entries, 1.0), (low, high), longest, found.steps)
-        first_steps[objective.problem] = own
-        return found
-
-    def find_steps(self, start: Array) -> None:
-        """Find the steps at a point: from the exact curvature there, if it is known, or by trying."""
-        known = np.diagonal(self.objective.at(start, 2).hessian[0])
+        known = np.diagonal(objective.at(start, 2).hessian[0])
         if np.isfinite(known).all() and known.all():
-            self.follow(start, known)
-            return
+            found.follow(start, known)
+            return found
         for _ in range(ROUNDS):
-            before = self.steps
-            self.follow(start, self.differences(start, mixed=False)[1])
-            ratios = self.steps / before
+            before = found.steps
+            found.follow(start, found.differences(start, mixed=False)[1])
+            ratios = found.steps / before
             if ((ratios < FAR) & (ratios > 1 / FAR)).all():
                 break
+        return found
 
     def at(self, x: Array) -> Evaluation:
         """Return value, gradient and Hessian at a point, and choose the steps of the next one."""

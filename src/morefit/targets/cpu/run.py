@@ -38,9 +38,8 @@ from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
 from morefit.targets.cpu.workspace import Workspace
 from morefit.text.arguments import constructor_in_sentences
 
-TILES_FROM = (
-    8  # parameters: as lines of the loop their products are slower than in tiles, those of 10 up to twice
-)
+# parameters: as lines of the loop their products are slower than in tiles, those of 10 up to twice
+TILES_FROM = 8
 MAX_THREADS = 4096  # no machine has more cores, and each thread needs memory of its own
 
 

@@ -80,10 +80,8 @@ class Workspace:
     def aim(self, launch: CpuLaunch) -> None:
         """Read these columns, of as many events."""
         self.arena.part("columns")[:] = launch.table
-        self.keep: tuple[object, ...] = (
-            launch.columns,
-            launch.tables,
-        )  # not launch, which may have this workspace
+        # not launch, which may have this workspace
+        self.keep: tuple[object, ...] = (launch.columns, launch.tables)
 
     def make_output(self) -> Array:
         """Make room for what comes out: sums are copied from it, events stay there, padded for whole vectors."""
