@@ -9,6 +9,7 @@ from morefit.kernel.sums import MAX_SQUARES, TILES_FROM, Request, event_terms
 from morefit.kernel.symbols import WEIGHT
 from morefit.pipeline import Settings, compile_sums
 from morefit.rewrite.stages import regroup, split
+from morefit.targets.cpu.run import Cpu
 from morefit.targets.reference.run import Reference
 from zoo_expressions import kstarmumu
 
@@ -124,3 +125,23 @@ def test_more_squares_than_can_be_told_apart_are_differentiated():
 
 def test_squares_take_fewer_terms_than_a_part():
     assert all(n // 2 * (1 + n) < 1 + n + n * (n + 1) // 2 for n in range(1, TILES_FROM))
+
+
+def linear(count):
+    weights = [scalar(f"w{k}") for k in range(count)]
+    return 1 + add_all(*(w * column(f"z{k}") for k, w in enumerate(weights))), tuple(weights)
+
+
+@pytest.mark.parametrize(("count", "in_tiles"), [(7, False), (8, True), (9, True), (12, True)])
+def test_products_of_eight_slopes_are_summed_in_tiles(count, in_tiles):
+    density, weights = linear(count)
+    kernel = compile_sums(Request(apply(Op.LOG, density), weights, 2), weights, Settings(Cpu(threads=1)))
+    assert (kernel.program.kernel.pairs is not None) == in_tiles
+
+
+@pytest.mark.parametrize(("count", "in_tiles"), [(9, False), (10, True)])
+def test_few_with_many_second_derivatives_are_lines(count, in_tiles):
+    density, weights = linear(count)
+    curved = density + add_all(*(apply(Op.EXP, w * v * x) for w in weights for v in weights if w is not v))
+    kernel = compile_sums(Request(apply(Op.LOG, curved), weights, 2), weights, Settings(Cpu(threads=1)))
+    assert (kernel.program.kernel.pairs is not None) == in_tiles

@@ -18,7 +18,7 @@ from morefit.targets.cpu.abi import Target, argument, find_tables
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
-from morefit.targets.cpu.sample import FEW_LINES, TOGETHER
+from morefit.targets.cpu.sample import vectors_together
 from morefit.targets.cpu.vecmath import CALLED, INLINE
 from morefit.targets.cpu.writer import Vector, Writer
 
@@ -30,9 +30,8 @@ MAX_INLINED = 4_000  # lines of copies of a function in the loop; beyond, it is 
 def render(kernel: Kernel, target: Target) -> str:
     """Write a kernel as the text of an LLVM module."""
     lanes = target.width * (64 // kernel.precision.value)
-    # LLVM cannot pack the events of vectors of one
-    if isinstance(kernel.frame, Sample) and (len(kernel.per_event.lines) <= FEW_LINES or target.width == 1):
-        lanes *= TOGETHER
+    if isinstance(kernel.frame, Sample):
+        lanes *= vectors_together(kernel, target)
     lines = Vector(lanes, kernel.precision.value)
     wide = Vector(lanes)
     narrow = Vector(target.width)

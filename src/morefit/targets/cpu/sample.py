@@ -9,7 +9,7 @@ from morefit.dataclass import dataclass
 from morefit.kernel.ir import MAX_DRAWS, Kernel
 from morefit.kernel.symbols import EVENT
 from morefit.random.xoshiro import BLOCK, TABLE
-from morefit.targets.cpu.abi import REPORT_WORDS, argument
+from morefit.targets.cpu.abi import REPORT_WORDS, Target, argument
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.random import Philox, Xoshiro, integers, small, spread
 from morefit.targets.cpu.writer import ANY_DENORMALS, Vector, Writer
@@ -22,6 +22,11 @@ BEGIN = (
     "define void @block(ptr %args, i64 %set, i64 %begin, i64 %end, i64 %task)"
     f" noinline alignstack(64) {ANY_DENORMALS} {{"
 )
+
+
+def vectors_together(kernel: Kernel, target: Target) -> int:
+    """Return how many vectors of candidates are made at a time; never a single lane, which LLVM cannot pack."""
+    return TOGETHER if len(kernel.per_event.lines) <= FEW_LINES or target.width == 1 else 1
 
 
 def sample_text(
@@ -126,7 +131,7 @@ def turns_text(candidate: Candidate, generator: Philox, head: Writer, first: str
 
 
 def numbering_lines(vector: Vector) -> list[str]:
-    """Number events in order, a vector of them from ``%n`` on."""
+    """Number events in order, a vector of them from ``%numbered`` on."""
     w = Writer(vector, "n")
     numbers = w.let(f"add {integers(vector)} {spread(w, '%numbered')}, {lane_numbers(vector)}")
     short = w.let(f"trunc {integers(vector)} {numbers} to {small(vector)}")
