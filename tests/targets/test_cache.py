@@ -252,7 +252,7 @@ def test_another_processor_is_another_entry(part, folder, counted, monkeypatch):
     Cpu().compile(kernel()).pending.wait()
     forget()
     here = machine.host()
-    other = machine.Host(**{**vars(here), part: "+sse2" if part == "features" else "x86-64"})
+    other = here._replace(**{part: "+sse2" if part == "features" else "x86-64"})
     monkeypatch.setattr(machine, "host", lambda: other)
     Cpu().compile(kernel()).pending.wait()
     assert len(entries(folder)) == 2

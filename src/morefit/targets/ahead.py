@@ -70,6 +70,12 @@ def compile_ahead(work: Callable[[], object]) -> threading.Thread | None:
     return thread
 
 
+def is_ahead() -> bool:
+    """Return whether this thread is one of those, for which perhaps nobody waits."""
+    with THREADS.lock:  # one that has begun is among them
+        return threading.current_thread() in THREADS.running
+
+
 def wait_for_all() -> None:
     """Wait for all such threads, which a child of this process would not have."""
     with THREADS.lock:

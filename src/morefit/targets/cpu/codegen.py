@@ -1,6 +1,7 @@
 """LLVM: texts optimised, compiled to object files, and linked where ``loading.py`` cannot; what it knows of this processor.
 
-Only this module imports LLVM, which takes longer than to read code from disk. Its callers hold the lock of ``compile.py``.
+Only this module imports LLVM, which takes longer than to read code from disk. Its callers hold the lock of ``compile.py``. It
+imports no NumPy, so that processes that build are there soon (``builder.py``).
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 
 from morefit.errors import CompileError
-from morefit.targets.cpu.abi import Code, code_at
 from morefit.targets.cpu.host import Host
+
+if TYPE_CHECKING:
+    from morefit.targets.cpu.abi import Code
 
 NAME = re.compile(r"%[\w.]+")
 ASSIGNMENT = re.compile(r"  (%[\w.]+) = (?!phi|load|alloca|[us]div|[us]rem)(.*)")
@@ -188,6 +191,8 @@ def switch(options: Mapping[str, bool], *, on: bool) -> None:
 
 def link(obj: bytes, names: Sequence[str], host: Host) -> Code | None:
     """Let LLVM put an object file into memory; None if it is not one for this machine."""
+    from morefit.targets.cpu.abi import code_at  # imports NumPy
+
     _unused.clear()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(host, 0))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -12,8 +13,11 @@ from functools import cache
 import llvmlite
 
 from morefit.targets.ahead import compile_ahead, wait_for_all
+from morefit.targets.builders import Builders
 from morefit.targets.cache import PROCESSOR, has_entry, key_of, load, source_version, store
 from morefit.targets.cpu.abi import Code
+from morefit.targets.cpu.builder import with_ways
+from morefit.targets.cpu.builders import builders_for
 from morefit.targets.cpu.host import Host, appearance
 from morefit.targets.cpu.loading import load_object
 from morefit.text.progress import Bar
@@ -38,7 +42,8 @@ class Pending:
     def wait(self) -> Code:
         """Return the code as soon as it is there; a child of a process does without the threads of its parent."""
         if self.code is None and self.thread is not None:
-            self.thread.join()
+            with own_builders().waited_for():
+                self.thread.join()
         return self.compile() if self.code is None else self.code
 
     def wait_visibly(self) -> Code:
@@ -54,18 +59,33 @@ MAX_PROGRAMS = 256  # cached in this process
 # and sums have other bits: processes that a test starts inherit the level
 LEVEL = 0 if os.environ.get("MOREFIT_LLVM_LEVEL") == "0" else 2
 
-# taken around calls of LLVM, which has a lock of its own, and around forks: a child would inherit locks that no
-# thread of it can release
-_lock = threading.Lock()
+# around what is known of programs, and, perhaps inside of it, around calls of LLVM, which has a lock of its own; both are taken
+# around forks: a child would inherit locks that no thread of it can release
+_lock, _llvm = threading.Lock(), threading.Lock()
+_changed = threading.Condition(_lock)
+_building: set[str] = set()  # keys of programs
 
 
 def before_fork() -> None:
     wait_for_all()
     _lock.acquire()
+    _llvm.acquire()
+
+
+def after_fork() -> None:
+    _llvm.release()
+    _lock.release()
+
+
+def begin_child() -> None:
+    """Forget the threads and processes of a parent."""
+    _building.clear()
+    own_builders.cache_clear()
+    after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=begin_child)
 
 
 @cache
@@ -77,7 +97,7 @@ def host() -> Host:
     if text is None:
         from morefit.targets.cpu.codegen import look_at_host
 
-        with _lock:
+        with _llvm:
             text = look_at_host().text.encode()
         if key is not None:
             store(key, text, PROCESSOR)
@@ -110,28 +130,67 @@ def is_compiled(*identity: str) -> bool:
 def find_by_key(identity: Sequence[str], build: Callable[[], bytes], names: Sequence[str]) -> Code:
     """Return machine code for what has this identity: from this process, from disk, or built now."""
     key = code_key(*identity)
-    with _lock:
-        code = _programs.get(key)
-        if code is None:
-            obj = load(key)
-            code = link(obj, names) if obj else None
-            if code is None:
-                obj = build()
-                store(key, obj)
-                code = link(obj, names)
-                assert code is not None
-            _programs[key] = code
-            if len(_programs) > MAX_PROGRAMS:
-                _programs.popitem(last=False)
-        _programs.move_to_end(key)
+    with _changed:
+        if key in _building:
+            with own_builders().waited_for():
+                _changed.wait_for(lambda: key not in _building)
+        if (code := known_code(key, names)) is not None:
+            return code
+        _building.add(key)
+    try:
+        obj = build()
+        store(key, obj)
+        code = link(obj, names)
+        assert code is not None
+        with _changed:
+            remember(key, code)
         return code
+    finally:
+        with _changed:
+            _building.discard(key)
+            _changed.notify_all()
+
+
+def known_code(key: str, names: Sequence[str]) -> Code | None:
+    """Return machine code that this process has, or that is on disk."""
+    if (code := _programs.get(key)) is not None:
+        _programs.move_to_end(key)
+    elif (obj := load(key)) and (code := link(obj, names)) is not None:
+        remember(key, code)
+    return code
+
+
+def remember(key: str, code: Code) -> None:
+    _programs[key] = code
+    if len(_programs) > MAX_PROGRAMS:
+        _programs.popitem(last=False)
+
+
+@cache
+def own_builders() -> Builders:
+    """Return the processes that compile beside this one."""
+    builders = builders_for(host(), LEVEL)
+    if builders.count:
+        atexit.register(builders.end)
+    return builders
+
+
+def expect_text() -> None:
+    """Begin to start a process, if that is of use, for a text that is about to be written."""
+    own_builders().start(wanted=1)
 
 
 def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
-    """Optimise a text and compile it to an object file; ``loops`` over arrays are to be vectorised."""
-    from morefit.targets.cpu import codegen  # imports LLVM, which code on disk does not need
+    """Optimise a text and compile it to an object file, here or in another process; ``loops`` over arrays are to be vectorised."""
+    with own_builders().turn() as helper:
+        obj = helper.build(with_ways(source, driver=driver, loops=loops)) if helper else None
+        if obj is None:
+            from morefit.targets.cpu import codegen  # imports LLVM, which code on disk does not need
 
-    return codegen.build_object(source, host(), driver=driver, loops=loops, level=LEVEL)
+            processor = host()
+            with _llvm:
+                obj = codegen.build_object(source, processor, driver=driver, loops=loops, level=LEVEL)
+    return obj
 
 
 def link(obj: bytes, names: Sequence[str]) -> Code | None:
@@ -140,4 +199,6 @@ def link(obj: bytes, names: Sequence[str]) -> Code | None:
         return code
     from morefit.targets.cpu import codegen
 
-    return codegen.link(obj, names, host())
+    processor = host()
+    with _llvm:
+        return codegen.link(obj, names, processor)

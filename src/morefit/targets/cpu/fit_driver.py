@@ -16,7 +16,7 @@ from morefit.resources import available_cores
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
-from morefit.targets.cpu.compile import build_object, find_by_key, is_compiled
+from morefit.targets.cpu.compile import build_object, expect_text, find_by_key, is_compiled
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, correct_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
 from morefit.text.progress import Bar
@@ -90,6 +90,7 @@ def expect_driver(driver: Driver, layout: FitLayout) -> None:
     Its text is written before: beside other work in Python it would take twice as long, and machine code would begin later.
     """
     if available_cores() > 1 and not is_compiled(*identity(driver, layout)):
+        expect_text()
         text = drive_text(driver, layout)
         compile_ahead(lambda: find_driver(driver, layout, lambda: text))
 

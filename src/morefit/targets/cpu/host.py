@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-
-from morefit.dataclass import dataclass
+from typing import NamedTuple
 
 INFORMATION = "/proc/cpuinfo"
 IDENTITY = ("vendor_id", "cpu family", "model", "stepping", "flags")  # beginnings of lines there
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """The processor as LLVM knows it."""
 
     cpu: str

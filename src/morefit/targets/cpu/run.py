@@ -34,7 +34,7 @@ from morefit.targets.cpu.abi import (
     block_words,
 )
 from morefit.targets.cpu.columns import CpuColumn, ScatteredColumn
-from morefit.targets.cpu.compile import Pending, find_written, host, is_compiled
+from morefit.targets.cpu.compile import Pending, expect_text, find_written, host, is_compiled
 from morefit.targets.cpu.workspace import Workspace
 from morefit.text.arguments import constructor_in_sentences
 
@@ -87,6 +87,7 @@ class Cpu:
             show_source(written())
         parts = (written(),) if identity is None else (identity, repr(target))
         if not (compiled := is_compiled(*parts)):
+            expect_text()
             written()  # here, since others wait while machine code is made
         names, threads = FUNCTIONS[type(kernel.frame)], self.threads or available_cores()
         pending = Pending(lambda: find_written(parts, written, names), ahead=not compiled)

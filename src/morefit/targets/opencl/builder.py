@@ -1,54 +1,25 @@
-"""A process that builds texts for another one: reads them from its standard input, and writes binaries.
-
-It is run as a script, with Python's own library alone, so that it is there in a few hundredths of a second. Arguments: the library
-of OpenCL, the name of a device, the version of its driver, and which of the devices of a platform it is.
-"""
+"""A process that builds texts in OpenCL C for another one, in a context of its own, by the library of OpenCL that it is told of."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import select
-import signal
 import sys
 import time
 from contextlib import suppress
-from typing import IO
 
-PATIENCE = 10.0  # seconds without a text, after which it ends: a context takes memory of the device
-SIZE = 8  # bytes of a number that says how many follow
+from morefit.targets.build_process import Build, serve
+
 # a driver loads its compilers for the first text, which takes longer than to build it; this one comes before the first that is
 # asked for, and is not in the driver's cache
 FIRST = """
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 __kernel void first(__global double *x) {{ x[0] = exp(x[0]) / ({0}.0 + x[1]) + {1}.0; }}
 """
-READY = b"ready"  # what it writes first
-FAILED = (1 << 8 * SIZE) - 1  # in the place of a size
 ALL_DEVICES, CONTEXT_PLATFORM = ctypes.c_uint64(0xFFFFFFFF), 0x1084
 DEVICE_NAME, DRIVER_VERSION = 0x102B, 0x102D
 BINARY_SIZES, BINARIES = 0x1165, 0x1166
 Pointer, UInt = ctypes.c_void_p, ctypes.c_uint
-
-
-def write_piece(pipe: IO[bytes], piece: bytes | None) -> None:
-    """Write how many bytes follow, and the bytes; None: that something failed."""
-    size = FAILED if piece is None else len(piece)
-    pipe.write(size.to_bytes(SIZE, "little") + (piece or b""))
-    pipe.flush()
-
-
-def read_piece(pipe: IO[bytes]) -> bytes | None:
-    """Read what ``write_piece`` wrote; None if that was None; an error if the other side has ended."""
-    size = int.from_bytes(read_exactly(pipe, SIZE), "little")
-    return None if size == FAILED else read_exactly(pipe, size)
-
-
-def read_exactly(pipe: IO[bytes], size: int) -> bytes:
-    piece = pipe.read(size)
-    if len(piece) < size:
-        raise EOFError
-    return piece
 
 
 class Builder:
@@ -97,8 +68,14 @@ class Builder:
             raise OSError(name, error.value)
         return thing
 
-    def build(self, source: bytes) -> bytes:
-        """Return the binary of a text."""
+    def build(self, source: bytes) -> bytes | None:
+        """Return the binary of a text; None if it cannot be built."""
+        try:
+            return self.binary(source)
+        except OSError:
+            return None
+
+    def binary(self, source: bytes) -> bytes:
         texts = (ctypes.c_char_p * 1)(source)
         program = self.made("clCreateProgramWithSource", self.context, UInt(1), texts, None)
         try:
@@ -113,27 +90,11 @@ class Builder:
             self.call("clReleaseProgram", program)
 
 
-def serve(library: str, name: str, version: str, number: int) -> None:
-    """Build until nothing more is asked for."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked decides what an interrupt means
-    texts = os.fdopen(os.dup(0), "rb")
-    binaries = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # drivers may print
-    builder = Builder(library, name, version, number)
-    write_piece(binaries, READY)
-    with suppress(OSError):
-        builder.build(FIRST.format(os.getpid(), time.time_ns()).encode())
-    while select.select([texts], [], [], PATIENCE)[0]:  # one text at a time: none is in the buffer
-        source = read_piece(texts)
-        assert source is not None
-        try:
-            binary: bytes | None = builder.build(source)
-        except OSError:
-            binary = None
-        write_piece(binaries, binary)
+def main() -> None:
+    """Arguments: the library of OpenCL, the name of a device, the version of its driver, and which of the devices of a platform it is."""
+    library, name, version, number = sys.argv[1:]
 
+    def begin() -> Build:
+        return Builder(library, name, version, int(number)).build
 
-if __name__ == "__main__":
-    with suppress(EOFError):
-        serve(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
-    os._exit(0)  # without what drivers do at the end, which takes as long as to begin
+    serve(begin, FIRST.format(os.getpid(), time.time_ns()).encode())

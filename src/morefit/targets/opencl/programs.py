@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from morefit.errors import CompileError
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import key_of, load, store
-from morefit.targets.opencl.builders import Builders
+from morefit.targets.opencl.builders import builders_for
 
 if TYPE_CHECKING:
     from morefit.targets.opencl.device import Device
@@ -35,7 +35,7 @@ class Programs:
         self.lock = threading.Lock()
         self.turns: dict[str, threading.Lock] = {}  # of threads that want the same text
         own = self.device
-        self.builders = Builders(self.info, own.driver_version)
+        self.builders = builders_for(self.info, own.driver_version)
         self.identity = (own.name, own.driver_version, own.platform.version, own.version)
 
     def build(self, source: str) -> Any:
