@@ -24,6 +24,10 @@ os.environ["MPLBACKEND"] = "Agg"  # figures are looked at by tests only
 # tests/statistics are optimised, as those of users are.
 os.environ.setdefault("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable")
 
+from pocl_processor import name_processor
+
+name_processor()
+
 # Folders and files of tests whose texts LLVM simplifies, by what it knows to be undefined, and whose machine code it selects,
 # orders and puts into registers as well as it can, as it does for users: they test what it computes. For all others it
 # inlines functions alone, and takes a third of the time, studies of many toys as well.

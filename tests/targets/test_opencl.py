@@ -217,6 +217,20 @@ def test_text_that_does_not_build_is_shown(device, monkeypatch):
     assert "undeclared" in str(caught.value)
 
 
+def test_a_driver_that_does_not_know_the_processor_is_named(device, monkeypatch):
+    """PoCL 3.0 on a processor of 2024: the error was that of its compiler alone."""
+    programs = OpenCL().open().programs
+
+    def refuse(program):
+        raise programs.cl.Error("error: unknown target CPU 'generic'")
+
+    monkeypatch.setattr(programs, "finished", refuse)
+    with pytest.raises(
+        CompileError, match=r"refused the text: .*; this driver is older than the processor: install"
+    ):
+        programs.from_text("")
+
+
 def test_too_large_a_buffer_is_an_error(device):
     with pytest.raises(BackendError, match=r"ran out of memory: .* GB wanted in one piece"):
         OpenCL().open().allocate(1 << 50)

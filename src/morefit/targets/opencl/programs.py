@@ -23,6 +23,7 @@ MAX_PROGRAMS = 256  # cached in this process
 # Drivers with a cache on disk of their own. PoCL builds a kernel when it is first started, but all of a text when its
 # binary is read: a first fit took 5.1 s with it and 1.6 s without, one of another process 0.12 s and 0.24 s.
 KEEPS_ITS_OWN = frozenset({"Portable Computing Language"})
+OLDER = "; this driver is older than the processor: install a newer one, or use backend 'cpu'"
 
 
 class Programs:
@@ -103,7 +104,10 @@ class Programs:
         try:
             return self.finished(self.cl.Program(self.context, source))
         except self.cl.Error as error:
-            raise CompileError(f"kernel: {self.info.name} refused the text: {error}", source) from error
+            advice = OLDER if "unknown target CPU" in str(error) else ""
+            raise CompileError(
+                f"kernel: {self.info.name} refused the text: {error}{advice}", source
+            ) from error
 
     def finished(self, program: Any) -> Any:
         """Build without pyopencl's own cache and without its remarks on what compilers print."""
