@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import morefit as mf
 from morefit.arrays import Array
 from morefit.integrals.boxes import SharedBoxes
-from morefit.kernel.ir import COUNT, Reduce
+from morefit.kernel.ir import COUNT, SCALED, Reduce
 from morefit.pipeline import Bound, Columns, Compiled, Settings, compile_sums, compile_values
 from morefit.targets.base import Backend, Events
 from morefit.targets.cpu import compile as machine_code
@@ -41,17 +41,23 @@ def moved(compiled: Compiled, backend: Backend) -> Compiled:
 
 def sums_of(name: str, kind: str, weighted: bool, backend: Backend) -> Compiled:
     """Compile the sums of a model: derived once, compiled for each backend and level of optimisation."""
-    derived = derived_sums(name, kind, weighted)
+    derived = derived_sums(name, kind, weighted, Reference() if backend.scales_sums else WithoutScaling())
     return derived if isinstance(backend, Reference) else moved_at_level(derived, backend, machine_code.LEVEL)
 
 
+class WithoutScaling(Reference):
+    """Sums as GPUs take them."""
+
+    scales_sums: ClassVar[bool] = False
+
+
 @cache
-def derived_sums(name: str, kind: str, weighted: bool) -> Compiled:
+def derived_sums(name: str, kind: str, weighted: bool, backend: Reference) -> Compiled:
     model, data, _ = model_of(name)
     likelihood = mf.Likelihood(model, data, weights=np.ones(MOST) if weighted else None)
     order, fisher = KINDS[kind]
     request = likelihood.request(order, fisher=fisher)
-    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(Reference()))
+    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(backend))
 
 
 def values_of(name: str, backend: Backend) -> Compiled:
@@ -110,13 +116,15 @@ class Sizes(ReferenceLaunch):
     """Adds the sizes of the terms: what the error of a sum is measured by."""
 
     def reduce(self, results: list[Array], per_call: list[Any], count: float) -> Array:
-        frame, out = self.kernel.sums, np.zeros(self.kernel.outputs + 1)
+        frame, out, sums = self.kernel.sums, np.zeros(self.kernel.outputs + 1), list[float]()
         for values, result in zip(results, frame.results, strict=False):
-            size = np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))
+            sums.append(float(np.sum(np.abs(np.log(values) if result.reduce is Reduce.LOG else values))))
             if result.output == COUNT:
-                count = float(size)
-            else:
-                out[result.output] += size
+                count = sums[-1]
+            elif result.output != SCALED:
+                out[result.output] += sums[-1]
+        for one in frame.scaled:
+            out[one.output] += abs(sums[one.row] * per_call[one.result])
         if frame.pairs:
             factors, first = results[len(frame.results) :], frame.pairs.output
             left = np.abs(factors[: len(frame.pairs.left)])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launching import Layout, bind, model_of, sums_of, values_of
+from launching import Layout, WithoutScaling, bind, model_of, sums_of, values_of
 
 import morefit as mf
 from backend_rows import there
@@ -97,7 +97,7 @@ def check_golden(file, text):
 
 @pytest.mark.parametrize("file", KERNELS)
 def test_kernel_is_as_recorded(file):
-    check_golden(file, render(sums_of(*KERNELS[file], False, Reference()).program.kernel, GROUP))
+    check_golden(file, render(sums_of(*KERNELS[file], False, WithoutScaling()).program.kernel, GROUP))
 
 
 def test_kernel_that_draws_is_as_recorded():

@@ -14,6 +14,7 @@ from morefit.kernel.build import PairTerms, ScaledTerm, SumLoop
 from morefit.kernel.composite import Chain, Composite
 from morefit.kernel.families import Families, Family, factors_of, masked
 from morefit.kernel.ir import COUNT, SCALED, Reduce, Result
+from morefit.kernel.moments import Moments, find_moments
 from morefit.kernel.sums import (
     MANY,
     TILES_FROM,
@@ -107,6 +108,8 @@ class Assembler:
         terms: Sequence[Expr],
         tiles_from: int = TILES_FROM,
         structure: Structure | None = None,
+        *,
+        with_moments: bool = False,
     ) -> None:
         self.request, self.tiles_from = request, tiles_from
         self.count = len(request.parameters)
@@ -130,6 +133,21 @@ class Assembler:
             self.inner = [divided(q)[0] for q in parts[1:]]
         else:
             self.inner = [self.join(parts[1], families)]
+        self.moments = Moments()
+        self.made_of_moments: list[tuple[int, int, Expr]] = []  # an output, a moment, its coefficient
+        if with_moments and request.order > 0 and not (request.careful or request.fisher):
+            self.moments = self.find_moments()
+
+    def find_moments(self) -> Moments:
+        """Return the terms that derivatives share, of those that are not multiplied with each other."""
+        every = (self.plain, *self.inner)
+        first, second = (
+            [d for each in some for d in each if d is not ZERO]
+            for some in ([q.first for q in every], [q.second for q in every])
+        )
+        rows, terms = ([*first, *second], []) if self.in_tiles else (first, second)
+        needed = first if self.request.order > 1 else []  # for products
+        return find_moments(rows, terms, [*needed, *(q.value for q in every)])
 
     @property
     def length(self) -> int:
@@ -208,7 +226,7 @@ class Assembler:
         if self.counted and self.request.weighted:
             rows.append((COUNT, Reduce.EXACT, WEIGHT))
         rows = [row for row in rows if row[2] is not ZERO]
-        scaled = self.sum_scaled(rows)
+        scaled = self.sum_scaled(rows) + self.sum_moments(rows)
         return SumLoop(
             outputs=self.request.outputs,
             results=tuple(expr for _, _, expr in rows),
@@ -238,6 +256,12 @@ class Assembler:
             scaled += [ScaledTerm(*place) for place in places]
         return tuple(scaled)
 
+    def sum_moments(self, rows: list[Row]) -> tuple[ScaledTerm, ...]:
+        """Add sums of moments; return how they are scaled and added to outputs."""
+        begin = len(rows)
+        rows += [(SCALED, Reduce.ADD, product(self.weight, term)) for term in self.moments.sums]
+        return tuple(ScaledTerm(begin + k, output, by) for output, k, by in self.made_of_moments)
+
     def pairs(self, part: Part) -> PairTerms:
         """Return the products of first derivatives in the Hessian of a logarithm, and in those of squares."""
         left, right = part.first, tuple(product(self.weight, s) for s in part.first)
@@ -258,6 +282,10 @@ class Assembler:
 
     def row(self, output: int, reduce: Reduce, *terms: Expr) -> Row:
         """Return what an event adds to an output; event-independent terms are counted instead, to be multiplied by the number of events."""
+        if reduce is Reduce.ADD:
+            made = [(term, self.moments.of(term)) for term in terms]
+            self.made_of_moments += [(output, k, by) for _, sums in made for k, by in sums or ()]
+            terms = tuple(term for term, sums in made if sums is None)
         parts = [part for term in terms for part in (term.args if term.op is Op.ADD else (term,))]
         constant = [part for part in parts if part is not ZERO and not self.varies(part)]
         if constant:

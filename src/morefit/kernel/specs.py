@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from morefit.dataclass import dataclass
 from morefit.expr import ZERO, Expr, Op, make, where
-from morefit.kernel.ir import Reduce, Result
+from morefit.kernel.ir import Precision, Reduce, Result
 from morefit.kernel.sums import Request, Terms, event_terms, is_zero
 from morefit.kernel.symbols import NODE_CONTRAST, NODE_WEIGHT
 from morefit.rewrite.simplify import normalise
@@ -35,17 +35,20 @@ class Spec:
     ] = ()  # everything else that it says, with the numbers of expressions of each kind
 
 
-def sums(request: Request, tiles_from: int, scales_sums: bool) -> Spec:
+def sums(
+    request: Request, tiles_from: int, scales_sums: bool, precision: Precision = Precision.DOUBLE
+) -> Spec:
     """Return the sums over events that a fit needs.
 
-    From so many parameters on pairs of first derivatives are summed in tiles; second derivatives may be made of sums that
-    are scaled afterwards.
+    From so many parameters on pairs of first derivatives are summed in tiles; derivatives may be made of sums that are
+    scaled afterwards, of powers of a distance only in double precision, whose range they do not leave.
     """
+    moments = scales_sums and precision is Precision.DOUBLE
 
     def assemble(per_event: tuple[Expr, ...], structure: Structure | None) -> Loop:
         from morefit.kernel.assemble import Assembler
 
-        return Assembler(request, per_event, tiles_from, structure).assemble()
+        return Assembler(request, per_event, tiles_from, structure, with_moments=moments).assemble()
 
     own = request.order, request.weighted, request.careful, request.fisher
     return Spec(
@@ -53,7 +56,7 @@ def sums(request: Request, tiles_from: int, scales_sums: bool) -> Spec:
         roots=(request.log_density, request.per_set, *request.parameters),
         terms=lambda: event_terms(request, tiles_from, scaled=scales_sums),
         assemble=assemble,
-        options=(*own, tiles_from, scales_sums),
+        options=(*own, tiles_from, scales_sums, moments),
     )
 
 

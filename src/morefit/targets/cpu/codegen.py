@@ -77,7 +77,7 @@ DRIVER_PASSES = {
 # parameters are 2 to 5 % faster with it
 LARGE_OPTIONS = {"disable-post-ra": True}
 FAST_OPTIONS = {"fast-isel": True}
-LARGE = 12_000  # lines
+LARGE = 11_000  # lines
 
 
 def options_for(source: str, driver: bool, level: int) -> dict[str, bool]:

@@ -10,6 +10,7 @@ from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.writer import Vector, Writer, number_text
 
 LOOPED = 128  # outputs, and terms added to them, from which on they are not written one by one
+SCALED_IN_LOOP = 32  # the same of sums that are scaled, which take more lines each
 
 
 def combine_text(kernel: Kernel, block: Block) -> tuple[str, list[Writer]]:
@@ -96,9 +97,12 @@ class Outputs:
     def write(self) -> None:
         bad, count = "0.0", self.events
         totals: dict[int, str] = {}
-        sums: list[str] = []
+        sums: dict[int, str] = {}
+        looped = len(self.kernel.sums.scaled) >= SCALED_IN_LOOP
         for k, result in enumerate(self.kernel.sums.results):
             word = self.block.sums.first_word(k)
+            if result.output == SCALED and looped:
+                continue
             if result.reduce is Reduce.LOG:
                 term = self.logarithm(word)
                 bad = self.w.let(f"fadd double {bad}, {self.word('high', word + 2)}")
@@ -109,7 +113,7 @@ class Outputs:
                 term = self.add(self.word("high", word), low)
             else:
                 term = self.add(self.word("high", word), self.word("low", word))
-            sums.append(term)
+            sums[k] = term
             if result.output == COUNT:
                 count = term
             if result.output in (COUNT, SCALED):
@@ -122,7 +126,7 @@ class Outputs:
                 term = self.w.let(f"fmul double {factor}, {term}") if factor else term
                 known = totals.get(one.output)
                 totals[one.output] = term if known is None else self.add(known, term)
-        for scaled in self.kernel.sums.scaled:
+        for scaled in () if looped else self.kernel.sums.scaled:
             term = self.w.let(f"fmul double {sums[scaled.row]}, {self.scalar(scaled.result)}")
             known = totals.get(scaled.output)
             totals[scaled.output] = term if known is None else self.add(known, term)
@@ -139,6 +143,10 @@ class Outputs:
         for (added, factor), name in zip(per_call, ("per_set", "per_count"), strict=True):
             if len(added) >= LOOPED:
                 self.add_scalars(added, factor, name)
+        if looped:
+            scaled_sums = self.kernel.sums.scaled
+            words = [self.block.sums.first_word(one.row) for one in scaled_sums]
+            self.add_scalars([Added(s.result, s.output) for s in scaled_sums], "", "scaled", words)
         if self.block.rank:
             self.add_pairs()
 
@@ -181,14 +189,23 @@ class Outputs:
         lost = self.add(self.w.let(f"fsub double {big}, {rest}"), self.w.let(f"fsub double {logs}, {part}"))
         return self.add(total, self.add(self.add(lost, small), self.word("low", word)))
 
-    def add_scalars(self, added: Sequence[Added], factor: str, name: str) -> None:
-        """Add results of the per-call stage to outputs in a loop: LLVM takes long for thousands of lines."""
+    def add_scalars(self, added: Sequence[Added], factor: str, name: str, words: Sequence[int] = ()) -> None:
+        """Add results of the per-call stage, times a factor or the sum in a word each, to outputs in a loop: LLVM takes long for thousands of lines."""
         padded = argument(self.w, "padded")
         scalars = argument(self.w, "scalars", "ptr")
-        for what, numbers in (("from", [a.result for a in added]), ("to", [a.output for a in added])):
-            cells = ", ".join(f"i64 {number}" for number in numbers)
-            self.tables.append(f"@{name}_{what} = internal constant [{len(added)} x i64] [{cells}]")
-        times = f"  %{name}_t = fmul double {factor}, %{name}_s" if factor else ""
+        tables = {"from": [a.result for a in added], "to": [a.output for a in added], "word": words}
+        for what, numbers in tables.items():
+            if numbers:
+                cells = ", ".join(f"i64 {number}" for number in numbers)
+                self.tables.append(f"@{name}_{what} = internal constant [{len(added)} x i64] [{cells}]")
+        times = [f"  %{name}_t = fmul double {factor}, %{name}_s"] if factor else []
+        if words:
+            times = [
+                f"  %{name}_pw = getelementptr i64, ptr @{name}_word, i64 %{name}_k", f"  %{name}_w = load i64, ptr %{name}_pw",
+                f"  %{name}_ph = getelementptr double, ptr %high, i64 %{name}_w", f"  %{name}_h = load double, ptr %{name}_ph",
+                f"  %{name}_pl = getelementptr double, ptr %low, i64 %{name}_w", f"  %{name}_l = load double, ptr %{name}_pl",
+                f"  %{name}_v = fadd double %{name}_h, %{name}_l", f"  %{name}_t = fmul double %{name}_v, %{name}_s",
+            ]  # fmt: skip
         self.w.lines += [
             f"  br label %{name}",
             f"{name}:",
@@ -197,7 +214,7 @@ class Outputs:
             f"  %{name}_f = load i64, ptr %{name}_pf",
             f"  %{name}_m = mul i64 {padded}, %{name}_f", f"  %{name}_i = add i64 %{name}_m, %set",
             f"  %{name}_ps = getelementptr double, ptr {scalars}, i64 %{name}_i",
-            f"  %{name}_s = load double, ptr %{name}_ps", *([times] if times else []),
+            f"  %{name}_s = load double, ptr %{name}_ps", *times,
             f"  %{name}_pt = getelementptr i64, ptr @{name}_to, i64 %{name}_k",
             f"  %{name}_to = load i64, ptr %{name}_pt",
             f"  %{name}_po = getelementptr double, ptr {self.row}, i64 %{name}_to",

@@ -1,0 +1,206 @@
+"""Moments: sums over events of the terms that derivatives are made of, scaled by functions of parameters once per call.
+
+The derivatives of a Gaussian in a mixture are polynomials in the distance d from its mean, times its share w of the density: all of
+them together are made of the sums of w, w d, ..., w d**4. Where derivatives share terms like this, the terms are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from morefit.dataclass import dataclass
+from morefit.expr import ONE, Expr, Op, add_all, const, make, multiply_all, toposort
+from morefit.rewrite.simplify import base_and_power
+from morefit.rewrite.stages import Depends, depends_on
+
+MAX_TERMS = 16  # of a derivative
+MAX_POWER = 4  # of a sum, to be multiplied out
+SUM_PRICE = 2  # operations, of a sum more: registers hold few of them
+
+Monomial = frozenset[tuple[Expr, float]]  # powers of what depends on the event
+Polynomial = Mapping[Monomial, Expr]  # coefficients, which depend on parameters alone
+NOTHING: Monomial = frozenset()
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Terms of an event to be summed, and the derivatives that are made of these sums: of each, which sums and coefficients."""
+
+    sums: tuple[Expr, ...] = ()
+    made_of: Mapping[Expr, Sequence[tuple[int, Expr]]] | None = None
+
+    def of(self, derivative: Expr) -> Sequence[tuple[int, Expr]] | None:
+        """Return the sums and coefficients that a derivative is made of, None if it is summed as it is."""
+        return None if self.made_of is None else self.made_of.get(derivative)
+
+
+def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[Expr]) -> Moments:
+    """Find derivatives that take fewer operations as moments: those that are a sum of their own, and terms of other sums.
+
+    ``others`` are computed for each event in any case.
+    """
+    wanted = dict.fromkeys((*rows, *terms))
+    own = set(rows)
+    known, computed = polynomials((*wanted, *others)), set(toposort(*others))
+    there = {
+        monomial: node
+        for node in toposort(*others)
+        if len(known[node]) == 1
+        for monomial, coefficient in known[node].items()
+        if coefficient is ONE
+    }
+    made_of = {d: known[d] for d in wanted if NOTHING not in known[d]}
+    sums: list[Expr] = []
+    chosen: dict[Expr, list[tuple[int, Expr]]] = {}
+    for derivatives in groups_of(made_of):
+        monomials = sorted_by_degree({m for d in derivatives for m in made_of[d]})
+        products = multiplied(monomials, there)
+        spared = operations(derivatives, computed) - operations([products[m] for m in monomials], computed)
+        more = len(monomials) - sum(d in own for d in derivatives)
+        if spared > SUM_PRICE * more:
+            place = {m: k for k, m in enumerate(monomials, len(sums))}
+            sums += [products[m] for m in monomials]
+            chosen |= {d: [(place[m], by) for m, by in made_of[d].items()] for d in derivatives}
+    return Moments(tuple(sums), chosen)
+
+
+def operations(roots: Sequence[Expr], done: Container[Expr]) -> int:
+    """Count what an event takes to compute some expressions besides others, and to add them to sums: a product joins the addition after it."""
+    depends = depends_on(*roots)
+    count = 0
+    for node in toposort(*roots):
+        if node in done or not depends[node] & Depends.EVENT or node.op not in (Op.ADD, Op.MUL):
+            continue
+        count += len(node.args) - 1
+        if node.op is Op.ADD:
+            count -= min(sum(arg.op is Op.MUL and arg not in done for arg in node.args), len(node.args) - 1)
+    return count + sum(root in done or root.op is not Op.MUL for root in roots)
+
+
+def groups_of(made_of: Mapping[Expr, Polynomial]) -> list[list[Expr]]:
+    """Return derivatives that share terms, directly or through others, together."""
+    group: dict[Monomial, list[Expr]] = {}
+    for derivative, polynomial in made_of.items():
+        joined = [derivative]
+        for other in {id(group[m]): group[m] for m in polynomial if m in group}.values():
+            joined = other + joined
+        for member in joined:
+            group.update(dict.fromkeys(made_of[member], joined))
+    return list({id(each): each for each in group.values()}.values())
+
+
+def degree(monomial: Monomial) -> float:
+    return sum(abs(power) for _, power in monomial)
+
+
+def sorted_by_degree(monomials: set[Monomial]) -> list[Monomial]:
+    return sorted(monomials, key=lambda m: (degree(m), sorted((base.order, power) for base, power in m)))
+
+
+def multiplied(monomials: Sequence[Monomial], there: Mapping[Monomial, Expr]) -> dict[Monomial, Expr]:
+    """Return the products of an event, each of one with less and something else if possible; the first ones have least."""
+    products = dict(there)
+    for monomial in monomials:
+        if monomial in products:
+            continue
+        pairs = ((less, over(monomial, less)) for less in reversed(products) if less != NOTHING)
+        factors = next((pair for pair in pairs if pair[1] in products or len(pair[1] or NOTHING) == 1), None)
+        if factors is None:
+            products[monomial] = product_of(monomial)
+        else:
+            each = [products[f] if f in products else product_of(f) for f in factors if f is not None]
+            products[monomial] = make(Op.MUL, tuple(each))
+    return products
+
+
+def over(monomial: Monomial, other: Monomial) -> Monomial | None:
+    """Divide by a product; None if that leaves powers that were not there."""
+    powers = dict(monomial)
+    for base, power in other:
+        left = powers.get(base, 0.0) - power
+        if base not in powers or powers[base] * power < 0 or left * power < 0:
+            return None
+        powers[base] = left
+    return frozenset((base, power) for base, power in powers.items() if power)
+
+
+def product_of(monomial: Monomial) -> Expr:
+    factors = [
+        base if p == 1.0 else make(Op.POW, (base, const(p)))
+        for base, p in sorted(monomial, key=lambda f: f[0].order)
+    ]
+    return multiply_all(*factors) if len(factors) > 1 else factors[0]
+
+
+def polynomials(roots: Sequence[Expr]) -> dict[Expr, Polynomial]:
+    """Return every node below the roots as a polynomial in what depends on the event.
+
+    A sum is multiplied out at most once, with no other and not with itself: its terms may be larger than the sum, and their
+    products larger than its square. A sum in which something depends on the event alone never is: the difference of an
+    observable and a parameter is nearly exact.
+    """
+    known: dict[Expr, Polynomial] = {}
+    depends = depends_on(*roots)
+    for node in toposort(*roots):
+        if not depends[node] & Depends.EVENT:
+            known[node] = {NOTHING: node}
+            continue
+        opened = None
+        if depends[node] is Depends.BOTH:
+            if node.op is Op.ADD and not any(depends[arg] is Depends.EVENT for arg in node.args):
+                opened = sum_of([known[arg] for arg in node.args])
+            elif node.op is Op.MUL:
+                sums = sum(len(known[arg]) > 1 for arg in node.args)
+                opened = product_of_all(
+                    [known[arg] if sums == 1 or len(known[arg]) == 1 else alone(arg) for arg in node.args]
+                )
+            elif node.op is Op.POW:
+                base, power = factor_of(node)
+                if 1 < power <= MAX_POWER and len(known[base]) == 1:
+                    opened = product_of_all([known[base]] * int(power))
+        known[node] = alone(node) if opened is None else opened
+    return known
+
+
+def sum_of(polynomials: Sequence[Polynomial]) -> Polynomial | None:
+    coefficients: dict[Monomial, list[Expr]] = {}
+    for polynomial in polynomials:
+        for monomial, coefficient in polynomial.items():
+            coefficients.setdefault(monomial, []).append(coefficient)
+    if len(coefficients) > MAX_TERMS:
+        return None
+    return {m: add_all(*each) if len(each) > 1 else each[0] for m, each in coefficients.items()}
+
+
+def product_of_all(polynomials: Sequence[Polynomial]) -> Polynomial | None:
+    total: Polynomial = {NOTHING: ONE}
+    for polynomial in polynomials:
+        if len(total) * len(polynomial) > MAX_TERMS:
+            return None
+        pieces = [{times(a, b): scaled(x, y)} for a, x in total.items() for b, y in polynomial.items()]
+        joined = sum_of(pieces)
+        if joined is None:
+            return None
+        total = joined
+    return total
+
+
+def times(one: Monomial, other: Monomial) -> Monomial:
+    powers = dict(one)
+    for base, power in other:
+        powers[base] = powers.get(base, 0.0) + power
+    return frozenset((base, power) for base, power in powers.items() if power)
+
+
+def scaled(one: Expr, other: Expr) -> Expr:
+    return other if one is ONE else one if other is ONE else multiply_all(one, other)
+
+
+def factor_of(node: Expr) -> tuple[Expr, float]:
+    """Split a whole power into its base and the power: those of a base that is negative merge as well."""
+    base, power = base_and_power(node)
+    return (base, power) if power == int(power) else (node, 1.0)
+
+
+def alone(node: Expr) -> Polynomial:
+    return {frozenset([factor_of(node)]): ONE}
