@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, all_finite
 from morefit.data.dataset import Dataset
 from morefit.expr import Expr, evaluate
 from morefit.integrals.boxes import SharedBoxes
@@ -256,7 +256,7 @@ class EventSums(Term):
     def evaluate_full(self, full: Array, order: int) -> Evaluation:
         complete = self.with_measured(full)
         out = self.program(order, full=full)(complete)
-        if not np.isfinite(out).all() or out[:, -1].any():
+        if not all_finite(out) or out[:, -1].any():
             wrong = ~np.isfinite(out).all(axis=1) | (out[:, -1] > 0)
             out[wrong] = self.program(order, careful=True)(complete[wrong])
         return unpack(out, len(self.parameters), order)

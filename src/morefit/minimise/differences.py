@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, all_finite
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import value_unit
 from morefit.likelihood import Evaluation
@@ -37,10 +37,12 @@ class Differences:
 
     objective: Objective
     limits: tuple[Array, Array]
-    longest: Array  # (P,) steps,
-    steps: Array  # and those of the next evaluation
+    longest: Array  # (P,) steps
+    shortest: Array
+    steps: Array  # of the next evaluation
     lasting: int  # evaluations, after which correlations are computed again
     age: int  # evaluations since they were
+    part: float  # of an error: a step
     correlations: Array | None = None  # (P, P),
     curvature: Array | None = None  # (P,) where they were computed
 
@@ -52,7 +54,8 @@ class Differences:
         longest = LONGEST * np.minimum(high - low, OPEN * np.maximum(np.abs(start), 1.0))
         pairs = len(start) * (len(start) - 1) // 2
         lasting = 0 if pairs * objective.likelihood.entries < CHEAP else LASTING
-        found = cls(objective, (low, high), longest, longest, lasting, lasting)
+        part = STEP * math.sqrt(value_unit(objective.weight))
+        found = cls(objective, (low, high), longest, SHORTEST * longest, longest, lasting, lasting, part)
         known = np.diagonal(objective.at(start, 2).hessian[0])
         if np.isfinite(known).all() and known.all():
             found.follow(start, known)
@@ -118,11 +121,10 @@ class Differences:
 
     def follow(self, x: Array, curvature: Array) -> None:
         """Choose the next steps: a part of the errors, if there is any curvature."""
-        wanted = STEP * math.sqrt(value_unit(self.objective.weight)) / np.sqrt(np.abs(curvature))
-        shortest = np.maximum(SHORTEST * self.longest, DIGITS * np.abs(x))
+        wanted = self.part / np.sqrt(np.abs(curvature))
+        shortest = np.maximum(self.shortest, DIGITS * np.abs(x))
         wanted = np.minimum(np.maximum(wanted, shortest), self.longest)
-        unknown = np.isnan(wanted)
-        self.steps = np.where(unknown, self.steps / FAR, wanted) if unknown.any() else wanted
+        self.steps = wanted if all_finite(wanted) else np.where(np.isnan(wanted), self.steps / FAR, wanted)
 
 
 class Moves(NamedTuple):

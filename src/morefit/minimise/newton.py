@@ -45,10 +45,12 @@ class Minima:
     def of(cls, rows: FitRows) -> Minima:
         """Read what fits returned, with the covariance."""
         count = rows.layout.count
-        errors = np.where(rows.errors >= 0, rows.errors, np.nan)
+        errors = rows.errors.copy()
         covariance = rows.columns("covariance").reshape(-1, count, count).copy()
-        unknown = np.isnan(errors)
-        covariance[unknown[:, :, None] | unknown[:, None, :]] = np.nan
+        unknown = ~(errors >= 0)
+        if unknown.any():
+            errors[unknown] = np.nan
+            covariance[unknown[:, :, None] | unknown[:, None, :]] = np.nan
         nll, edm = (np.where(a < UNKNOWN, a, np.inf) for a in (rows.value, rows.edm))
         return cls(
             x=rows.x.copy(),

@@ -130,12 +130,17 @@ class Steps:
         self.code: Code = driver_code(driver, layout)
         self.states = np.array(records[:, : layout.state_size], order="C")
         self.scratch = np.zeros(layout.size)
+        self.find_states()
         self.run("begin_all")
 
-    def run(self, name: str) -> None:
+    def find_states(self) -> None:
+        """Say where the states are."""
         words = (len(self.states), address(self.states), self.layout.state_size, address(self.scratch))
-        table = np.array(words, np.int64)
-        self.code.functions[name](address(table))
+        self.table = np.array(words, np.int64)
+        self.place = address(self.table)
+
+    def run(self, name: str) -> None:
+        self.code.functions[name](self.place)
 
     def column(self, name: str) -> Array:
         return self.states[:, self.layout.record.first(name)]
@@ -151,6 +156,7 @@ class Steps:
         """Remove some fits; return their states."""
         gone = self.states[chosen]
         self.states = np.ascontiguousarray(self.states[~chosen])
+        self.find_states()
         return gone
 
     def advance(self) -> None:
