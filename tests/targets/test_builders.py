@@ -189,6 +189,8 @@ def test_without_such_processes_all_threads_build(kind: tuple[Builders, str]) ->
 
 
 def test_how_many_cores_are_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in all_builders.NUMBERS_OF_RANKS:
+        monkeypatch.delenv(name, raising=False)
     for cores in (1, 2, 16):
         monkeypatch.setattr(all_builders, "available_cores", lambda n=cores: n)
         assert spare_cores() == cores - 1
@@ -200,6 +202,14 @@ def test_workers_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_builders, "available_cores", lambda: 16)
     monkeypatch.setattr(multiprocessing, "parent_process", multiprocessing.current_process)
     assert spare_cores() == 0
+
+
+@pytest.mark.parametrize("name", all_builders.NUMBERS_OF_RANKS)
+def test_ranks_of_one_job_start_no_processes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(all_builders, "available_cores", lambda: 16)
+    for ranks, spare in (("1", 15), ("4", 0)):
+        monkeypatch.setenv(name, ranks)
+        assert spare_cores() == spare
 
 
 # ------------------------------------------------------------------------------------ LLVM

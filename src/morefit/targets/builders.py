@@ -24,6 +24,8 @@ places, module = sys.argv.pop(1), sys.argv.pop(1)
 sys.path[:0] = places.split({separator!r})
 import_module(module).main()
 """
+# where launchers of MPI and Slurm say how many processes they started
+NUMBERS_OF_RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 TRY_AGAIN = 0.02  # seconds after which those that begin are looked at again
 
 
@@ -182,6 +184,7 @@ def spare_cores() -> int:
     """Return how many processes may build beside this one: none in one of several workers, which are many already."""
     multiprocessing = sys.modules.get("multiprocessing")
     is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
+    is_worker |= any(os.environ.get(name, "1") != "1" for name in NUMBERS_OF_RANKS)
     # a program that has Python in it would be started once more
     is_python = Path(sys.executable or "").name.startswith("python")
     if sys.platform != "linux" or not is_python or is_worker:
