@@ -153,3 +153,46 @@ def test_labels_are_printed_with_their_numbers():
     assert str(data()).splitlines()[-1] == "labels of 'year': 2016 (2), 2017 (1)"
     assert repr(data()) == "Dataset(3 events: m, year)"
     assert repr(YEAR) == "Category('year', ['2016', '2017'])"
+
+
+# ---------------------------------------------------------------------------- in formulas
+
+TAG = mf.Category("tag", [-1, 1])
+X, TAU = mf.Observable("x", 0, 5), mf.Parameter("tau", 1.5, 1, 2)
+IN_FORMULAS = {
+    "factor": lambda c: c * X,
+    "second factor": lambda c: X * c,
+    "term": lambda c: 1 + c,
+    "sign": lambda c: -c,
+    "power": lambda c: c**2,
+    "order": lambda c: c > 0,
+    "equal to a label": lambda c: mf.where(c == "2016", X, 1),
+    "equal to a number": lambda c: mf.where(c == 1, X, 1),
+    "not equal": lambda c: mf.where(c != -1, X, 1),
+    "label before": lambda c: mf.where("2016" == c, X, 1),
+    "equal to a parameter": lambda c: mf.where(TAU == c, X, 1),
+    "equal to numbers": lambda c: c == np.arange(2),
+    "condition": lambda c: (X > 1) & c,
+    "function": lambda c: np.exp(c),
+    "choice": lambda c: np.where(c, X, 1),
+}
+
+
+@pytest.mark.parametrize("formula", IN_FORMULAS.values(), ids=IN_FORMULAS)
+@pytest.mark.parametrize("category", [YEAR, TAG], ids=["text", "numbers"])
+def test_labels_are_refused_in_formulas(category, formula):
+    """A comparison would be False, and the formula right for no label."""
+    with pytest.raises(mf.ModelError, match=r"is a column of labels.*mf\.Simultaneous") as refused:
+        formula(category)
+    assert ("mf.Observable('tag', -1, 1)" in str(refused.value)) == (category is TAG)
+
+
+def test_categories_are_equal_by_what_they_declare():
+    same, other = mf.Category("year", [2016, 2017]), mf.Category("year", ["2016"])
+    assert same == YEAR
+    assert hash(same) == hash(YEAR)
+    assert other != YEAR
+    assert mf.Category("year", [2016, 2017], other="drop") != YEAR
+    assert YEAR != b"year"
+    assert {YEAR, same, other} == {YEAR, other}
+    assert pickle.loads(pickle.dumps(YEAR)) == YEAR

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Integral, Number
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from morefit.arrays import Array
 from morefit.data.sources import described, to_array
 from morefit.dataclass import dataclass
 from morefit.errors import DataError, ModelError
+from morefit.expr import Quantity
 from morefit.model.observable import check_name
 from morefit.text.arguments import in_sentences
 
@@ -61,6 +62,29 @@ class Category:
     def high(self) -> float:
         """The number of the last label."""
         return len(self.labels) - 1.0
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str | Number | np.ndarray | Quantity):
+            self._refuse()  # a plain False would be a condition that never holds
+        if not isinstance(other, Category):
+            return NotImplemented
+        return (self.name, self.labels, self.other) == (other.name, other.labels, other.other)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to be part of a formula."""
+        numbers = [int(label) for label in self.labels if label.lstrip("-").isdigit()]
+        low, high = (min(numbers), max(numbers)) if numbers else (0, 0)
+        observable = f"mf.Observable({self.name!r}, {low}, {high})"
+        tag = f", or read a tag as numbers, {observable}, and say given=[{self.name}] where a density depends on it"
+        raise ModelError(
+            f"category '{self.name}': is a column of labels, which formulas cannot have; give a model for each label to"
+            f" mf.Simultaneous{tag * (low < high and len(numbers) == len(self.labels))}"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __neg__ = __pos__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
+    __array_ufunc__ = __array_function__ = _refuse
 
     def __repr__(self) -> str:
         other = f", other={self.other!r}" * (self.other != "error")
