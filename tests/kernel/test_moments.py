@@ -126,10 +126,29 @@ def test_products_are_made_of_those_before():
     """Four powers of a distance times a share take four multiplications."""
     wanted = [frozenset({(distance, float(k)), (share, 1.0)}) for k in range(1, 5)]
     products = multiplied(wanted, {})
-    assert operations([products[m] for m in wanted], set()) == 4 + 1  # and its difference is an addition
+    assert operations([products[m] for m in wanted], {share, distance}) == 4
     for power, monomial in enumerate(wanted, 1):
         expected = numbers_of(share, VALUES) * numbers_of(distance, VALUES) ** power
         np.testing.assert_allclose(numbers_of(products[monomial], VALUES), expected, rtol=1e-14)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from([x, y, distance, share]), st.sampled_from([-2, -1, 1, 2, 3]), min_size=1
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_any_products_are_what_they_are_called(powers):
+    wanted = [frozenset((base, float(power)) for base, power in each.items()) for each in powers]
+    there = {frozenset([(share, 1.0)]): share, frozenset([(y, 1.0), (distance, 1.0)]): y * distance}
+    products = multiplied(wanted, there)
+    values = VALUES | {y: VALUES[y] + 2.0}
+    for monomial in wanted:
+        expected = math.prod(numbers_of(base, values) ** power for base, power in monomial)
+        np.testing.assert_allclose(numbers_of(products[monomial], values), expected, rtol=1e-12)
 
 
 def mixture():

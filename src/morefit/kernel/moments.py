@@ -6,6 +6,7 @@ them together are made of the sums of w, w d, ..., w d**4. Where derivatives sha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 
 from morefit.dataclass import dataclass
@@ -15,6 +16,7 @@ from morefit.rewrite.stages import Depends, depends_on
 
 MAX_TERMS = 16  # of a derivative
 MAX_POWER = 4  # of a sum, to be multiplied out
+POWER_PRICE = 4  # operations, of a power or a quotient
 SUM_PRICE = 2  # operations, of a sum more: registers hold few of them
 
 Monomial = frozenset[tuple[Expr, float]]  # powers of what depends on the event
@@ -40,24 +42,27 @@ def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[E
     ``others`` are computed for each event in any case.
     """
     wanted = dict.fromkeys((*rows, *terms))
-    own = set(rows)
-    known, computed = polynomials((*wanted, *others)), set(toposort(*others))
+    own, all_others = set(rows), toposort(*others)
+    known, computed = polynomials((*wanted, *others)), set(all_others)
     there = {
         monomial: node
-        for node in toposort(*others)
+        for node in all_others
         if len(known[node]) == 1
         for monomial, coefficient in known[node].items()
         if coefficient is ONE
     }
     made_of = {d: known[d] for d in wanted if NOTHING not in known[d]}
+    alone = {node for node, polynomial in known.items() if polynomial.keys() == {NOTHING}}  # of parameters
     sums: list[Expr] = []
     chosen: dict[Expr, list[tuple[int, Expr]]] = {}
     for derivatives in groups_of(made_of):
         monomials = sorted_by_degree({m for d in derivatives for m in made_of[d]})
         products = multiplied(monomials, there)
-        spared = operations(derivatives, computed) - operations([products[m] for m in monomials], computed)
+        before, after = (
+            operations(each, computed | alone) for each in (derivatives, [products[m] for m in monomials])
+        )
         more = len(monomials) - sum(d in own for d in derivatives)
-        if spared > SUM_PRICE * more:
+        if before - after > SUM_PRICE * more:
             place = {m: k for k, m in enumerate(monomials, len(sums))}
             sums += [products[m] for m in monomials]
             chosen |= {d: [(place[m], by) for m, by in made_of[d].items()] for d in derivatives}
@@ -66,27 +71,41 @@ def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[E
 
 def operations(roots: Sequence[Expr], done: Container[Expr]) -> int:
     """Count what an event takes to compute some expressions besides others, and to add them to sums: a product joins the addition after it."""
-    depends = depends_on(*roots)
-    count = 0
-    for node in toposort(*roots):
-        if node in done or not depends[node] & Depends.EVENT or node.op not in (Op.ADD, Op.MUL):
+    count, waiting = sum(root in done or root.op is not Op.MUL for root in roots), list(roots)
+    seen: set[Expr] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in done or node in seen:
             continue
-        count += len(node.args) - 1
+        seen.add(node)
+        waiting += node.args
+        if node.op in (Op.ADD, Op.MUL):
+            count += len(node.args) - 1
         if node.op is Op.ADD:
             count -= min(sum(arg.op is Op.MUL and arg not in done for arg in node.args), len(node.args) - 1)
-    return count + sum(root in done or root.op is not Op.MUL for root in roots)
+        if node.op is Op.POW:
+            count += POWER_PRICE
+    return count
 
 
 def groups_of(made_of: Mapping[Expr, Polynomial]) -> list[list[Expr]]:
     """Return derivatives that share terms, directly or through others, together."""
-    group: dict[Monomial, list[Expr]] = {}
+    joined = {derivative: derivative for derivative in made_of}
+
+    def first_of(derivative: Expr) -> Expr:
+        while (other := joined[derivative]) is not derivative:
+            joined[derivative] = joined[other]
+            derivative = other
+        return derivative
+
+    having: dict[Monomial, Expr] = {}
     for derivative, polynomial in made_of.items():
-        joined = [derivative]
-        for other in {id(group[m]): group[m] for m in polynomial if m in group}.values():
-            joined = other + joined
-        for member in joined:
-            group.update(dict.fromkeys(made_of[member], joined))
-    return list({id(each): each for each in group.values()}.values())
+        for monomial in polynomial:
+            joined[first_of(derivative)] = first_of(having.setdefault(monomial, derivative))
+    groups: dict[Expr, list[Expr]] = {}
+    for derivative in made_of:
+        groups.setdefault(first_of(derivative), []).append(derivative)
+    return list(groups.values())
 
 
 def degree(monomial: Monomial) -> float:
@@ -98,30 +117,30 @@ def sorted_by_degree(monomials: set[Monomial]) -> list[Monomial]:
 
 
 def multiplied(monomials: Sequence[Monomial], there: Mapping[Monomial, Expr]) -> dict[Monomial, Expr]:
-    """Return the products of an event, each of one with less and something else if possible; the first ones have least."""
+    """Return the products of an event, each of one with less times a factor if possible; the first ones have least."""
     products = dict(there)
     for monomial in monomials:
-        if monomial in products:
-            continue
-        pairs = ((less, over(monomial, less)) for less in reversed(products) if less != NOTHING)
-        factors = next((pair for pair in pairs if pair[1] in products or len(pair[1] or NOTHING) == 1), None)
-        if factors is None:
-            products[monomial] = product_of(monomial)
-        else:
-            each = [products[f] if f in products else product_of(f) for f in factors if f is not None]
-            products[monomial] = make(Op.MUL, tuple(each))
+        if monomial not in products:
+            pairs = [pair for pair in divisions(monomial) if pair[0] in products]
+            pair = next((p for p in pairs if p[1] in products), pairs[0] if pairs else None)
+            products[monomial] = (
+                product_of(monomial)
+                if pair is None
+                else make(Op.MUL, tuple(products[f] if f in products else product_of(f) for f in pair))
+            )
     return products
 
 
-def over(monomial: Monomial, other: Monomial) -> Monomial | None:
-    """Divide by a product; None if that leaves powers that were not there."""
-    powers = dict(monomial)
-    for base, power in other:
-        left = powers.get(base, 0.0) - power
-        if base not in powers or powers[base] * power < 0 or left * power < 0:
-            return None
-        powers[base] = left
-    return frozenset((base, power) for base, power in powers.items() if power)
+def divisions(monomial: Monomial) -> list[tuple[Monomial, Monomial]]:
+    """Return ways to divide a product by one of its factors, or by all of it: those that leave most first."""
+    every = sorted(monomial, key=lambda f: f[0].order)
+    parts = [(base, power, math.copysign(1.0, power)) for base, power in every]
+    parts += [(base, power, power) for base, power in every if abs(power) > 1]
+    return [
+        (frozenset({*(monomial - {(base, power)}), *([(base, power - part)] if power != part else [])}), frozenset([(base, part)]))
+        for base, power, part in parts
+        if len(monomial) > 1 or power != part
+    ]  # fmt: skip
 
 
 def product_of(monomial: Monomial) -> Expr:
