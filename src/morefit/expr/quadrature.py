@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -171,8 +171,9 @@ class Boxes:
         signs = np.where(np.arange(len(self)) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)[:, None]
         return Nodes(columns, weights.ravel(), (signs * weights * top).ravel())
 
+    @cached_property
     def edges(self) -> Array:
-        """Return the ends of each box on the axes, (boxes, axes, 2)."""
+        """The ends of each box on the axes, (boxes, axes, 2)."""
         ends = np.stack([self.low, self.high], axis=2)
         for k, axis in enumerate(self.domain.axes):
             power = self.power if axis.singular else 1
@@ -182,9 +183,9 @@ class Boxes:
     def widths_at(self, places: Array) -> Array:
         """Return the widths, on the axes, of the box around each place (places, axes); nan outside of all boxes."""
         unit = np.where(np.isfinite(places), places, -np.inf)[:, None]
-        edges = self.edges()
-        inside = np.all((edges[..., 0] <= unit) & (unit <= edges[..., 1]), axis=2)
-        widths = (edges[..., 1] - edges[..., 0])[inside.argmax(axis=1)]
+        low, high = self.edges[..., 0], self.edges[..., 1]
+        inside = np.all((low <= unit) & (unit <= high), axis=2)
+        widths = (high - low)[inside.argmax(axis=1)]
         return np.where(np.any(inside, axis=1)[:, None], widths, np.nan)
 
 

@@ -39,16 +39,16 @@ class Reading:
             heights = np.where(probes[:, :, :1] > 0, probes[:, :, :1], np.nan)
             narrowness = np.sqrt(-probes[:, :, 1 : 1 + axes] / heights)  # not a number in a valley
             places = probes[:, :, 1 + axes :].reshape(-1, axes)
-            widths = boxes.widths_at(places).reshape(narrowness.shape)
+            low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
+            ends = np.clip(places, low, high)
+            widths, at_ends = boxes.widths_at(np.concatenate([places, ends])).reshape(2, *narrowness.shape)
             coarse = widths * narrowness
             content = heights[:, :, 0] * widths.prod(axis=2)
             content[:, MAX_PROBES:] = np.inf  # which have no height
             coarse = np.where(
                 content[:, :, None] >= NEGLIGIBLE * np.abs(value)[:, None, None] * coarse, coarse, 0.0
             )
-            low, high = ([getattr(axis, end) for axis in integral.domain.axes] for end in ("low", "high"))
-            ends = np.clip(places, low, high)
-            beyond = boxes.widths_at(ends).reshape(narrowness.shape) * narrowness
+            beyond = at_ends * narrowness
             distance = np.abs(ends - places).reshape(narrowness.shape) * narrowness
         coarse = np.where(np.isfinite(coarse), coarse, 0.0)  # a value that is not a number is not a peak
         near = (0 < distance) & (distance < REACH) & np.isfinite(beyond) & (axes == 1)

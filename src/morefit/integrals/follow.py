@@ -118,7 +118,7 @@ class FollowedIntegral:
         boxes, axes = made.adapted.boxes, len(self.integral.domain.axes)
         for axis in (*([0] if axes == 1 else []), *(finer * list(range(axes)))):
             boxes = boxes.halved(np.full(len(boxes), axis))
-        return FixedBoxes(boxes.nodes(), limits, boxes.edges())
+        return FixedBoxes(boxes.nodes(), limits, boxes.edges)
 
     @property
     def floor(self) -> float:
