@@ -15,7 +15,7 @@ from morefit.rewrite.simplify import base_and_power
 from morefit.rewrite.stages import Depends, depends_on
 
 MAX_TERMS = 16  # of a derivative
-MAX_POWER = 4  # of a sum, to be multiplied out
+MAX_POWER = 4  # of a product, to be multiplied out
 POWER_PRICE = 4  # operations, of a power or a quotient
 SUM_PRICE = 2  # operations, of a sum more: registers hold few of them
 
@@ -43,7 +43,7 @@ def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[E
     """
     wanted = dict.fromkeys((*rows, *terms))
     own, all_others = set(rows), toposort(*others)
-    known, computed = polynomials((*wanted, *others)), set(all_others)
+    known = polynomials((*wanted, *others))
     there = {
         monomial: node
         for node in all_others
@@ -52,15 +52,17 @@ def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[E
         if coefficient is ONE
     }
     made_of = {d: known[d] for d in wanted if NOTHING not in known[d]}
-    alone = {node for node, polynomial in known.items() if polynomial.keys() == {NOTHING}}  # of parameters
+    once_per_call = {
+        node for node, polynomial in known.items() if NOTHING in polynomial and len(polynomial) == 1
+    }
+    computed = {*all_others, *once_per_call}
     sums: list[Expr] = []
     chosen: dict[Expr, list[tuple[int, Expr]]] = {}
     for derivatives in groups_of(made_of):
         monomials = sorted_by_degree({m for d in derivatives for m in made_of[d]})
         products = multiplied(monomials, there)
-        before, after = (
-            operations(each, computed | alone) for each in (derivatives, [products[m] for m in monomials])
-        )
+        before = operations(derivatives, computed)
+        after = operations([products[m] for m in monomials], computed)
         more = len(monomials) - sum(d in own for d in derivatives)
         if before - after > SUM_PRICE * more:
             place = {m: k for k, m in enumerate(monomials, len(sums))}
@@ -133,14 +135,21 @@ def multiplied(monomials: Sequence[Monomial], there: Mapping[Monomial, Expr]) ->
 
 def divisions(monomial: Monomial) -> list[tuple[Monomial, Monomial]]:
     """Return ways to divide a product by one of its factors, or by all of it: those that leave most first."""
-    every = sorted(monomial, key=lambda f: f[0].order)
-    parts = [(base, power, math.copysign(1.0, power)) for base, power in every]
-    parts += [(base, power, power) for base, power in every if abs(power) > 1]
+    ordered = sorted(monomial, key=lambda f: f[0].order)
+    one = [(base, power, math.copysign(1.0, power)) for base, power in ordered]
+    whole = [(base, power, power) for base, power in ordered if abs(power) > 1]
     return [
-        (frozenset({*(monomial - {(base, power)}), *([(base, power - part)] if power != part else [])}), frozenset([(base, part)]))
-        for base, power, part in parts
+        (over(monomial, base, part), frozenset([(base, part)]))
+        for base, power, part in one + whole
         if len(monomial) > 1 or power != part
-    ]  # fmt: skip
+    ]
+
+
+def over(monomial: Monomial, base: Expr, part: float) -> Monomial:
+    """Divide a product by a power of one of its factors."""
+    powers = dict(monomial)
+    left = powers.pop(base) - part
+    return frozenset((powers | {base: left} if left else powers).items())
 
 
 def product_of(monomial: Monomial) -> Expr:
