@@ -19,7 +19,7 @@ WHY = {
     "morefit-single": "a call of `generate` and one of `fit` take some time of Python, to check data and make results",
     "morefit-numeric": "steps are taken in Python, as values of many points are asked for at once",
     "morefit-minuit": (
-        "a fit with Minuit takes almost a millisecond of Python for any number of events, to check the data, judge the "
+        "a fit with Minuit takes up to a millisecond of Python for any number of events, to check the data, judge the "
         "minimum and make the result, which a likelihood by hand leaves out"
     ),
 }
