@@ -128,19 +128,24 @@ class Steps:
     def __init__(self, driver: Driver, layout: FitLayout, records: Array) -> None:
         self.layout = layout
         self.code: Code = driver_code(driver, layout)
-        self.states = np.array(records[:, : layout.state_size], order="C")
         self.scratch = np.zeros(layout.size)
-        self.find_states()
+        self.states = np.array(records[:, : layout.state_size], order="C")
         self.run("begin_all")
 
-    def find_states(self) -> None:
-        """Say where the states are."""
-        words = (len(self.states), address(self.states), self.layout.state_size, address(self.scratch))
-        self.table = np.array(words, np.int64)
-        self.place = address(self.table)
+    @property
+    def states(self) -> Array:
+        return self.own_states
+
+    @states.setter
+    def states(self, states: Array) -> None:
+        """Take other states, and say where they are."""
+        self.own_states = states
+        self.table = np.array(
+            [len(states), address(states), self.layout.state_size, address(self.scratch)], np.int64
+        )
 
     def run(self, name: str) -> None:
-        self.code.functions[name](self.place)
+        self.code.functions[name](address(self.table))
 
     def column(self, name: str) -> Array:
         return self.states[:, self.layout.record.first(name)]
@@ -156,7 +161,6 @@ class Steps:
         """Remove some fits; return their states."""
         gone = self.states[chosen]
         self.states = np.ascontiguousarray(self.states[~chosen])
-        self.find_states()
         return gone
 
     def advance(self) -> None:
