@@ -14,7 +14,6 @@ from morefit.kernel.ir import SCALED, Precision
 from morefit.kernel.moments import (
     MAX_TERMS,
     NOTHING,
-    Moments,
     find_moments,
     groups_of,
     multiplied,
@@ -87,8 +86,7 @@ def test_a_polynomial_has_the_value_of_its_expression(expr):
         np.testing.assert_allclose(
             value_of(polynomial) + 0 * expected, expected, rtol=1e-11, atol=1e-13 * size
         )
-        parameters_alone = all(c.op is not Op.COLUMN for k in polynomial.values() for c in toposort(k))
-        assert parameters_alone
+        assert all(part.op is not Op.COLUMN for each in polynomial.values() for part in toposort(each))
 
 
 def test_a_distance_is_not_multiplied_out():
@@ -176,7 +174,7 @@ def test_the_derivatives_of_a_gaussian_in_a_mixture_share_sums(backend):
 
 
 @pytest.mark.parametrize("how", [{"careful": True}, {"fisher": True}], ids=["careful", "fisher"])
-def test_sums_over_what_is_left_of_a_sample_are_not_shared(how):
+def test_sums_that_leave_out_events_or_square_scores_share_nothing(how):
     assert not scaled_sums(0 if "fisher" in how else 2, **how)
 
 
@@ -186,15 +184,14 @@ def test_single_precision_has_no_room_for_powers_of_a_distance():
 
 def test_nothing_is_shared_where_it_takes_longer():
     moments = find_moments([], [x * share, y * share], [])
-    assert not moments.sums and moments.of(x * share) is None
-    assert Moments().of(x) is None
+    assert not moments.sums and not moments.made_of
 
 
 def test_what_is_computed_in_any_case_costs_an_addition():
     rows = [a * share * distance, b * share * distance + a * share, a * b * share * distance]
     moments = find_moments([], rows, [share])
     assert len(moments.sums) == 2 and moments.sums[0] is share
-    assert {k for k, _ in moments.of(rows[1])} == {0, 1}
+    assert {k for k, _ in moments.made_of[rows[1]]} == {0, 1}
 
 
 # ---------------------------------------------------------------------------- no digits are lost

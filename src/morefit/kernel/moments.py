@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import field
 
 from morefit.dataclass import dataclass
-from morefit.expr import ONE, Expr, Op, add_all, const, make, multiply_all, toposort
+from morefit.expr import ONE, Expr, Op, const, make, toposort
+from morefit.kernel.sums import product, total
 from morefit.rewrite.simplify import base_and_power
 from morefit.rewrite.stages import Depends, depends_on
 
@@ -29,11 +31,7 @@ class Moments:
     """Terms of an event to be summed, and the derivatives that are made of these sums: of each, which sums and coefficients."""
 
     sums: tuple[Expr, ...] = ()
-    made_of: Mapping[Expr, Sequence[tuple[int, Expr]]] | None = None
-
-    def of(self, derivative: Expr) -> Sequence[tuple[int, Expr]] | None:
-        """Return the sums and coefficients that a derivative is made of, None if it is summed as it is."""
-        return None if self.made_of is None else self.made_of.get(derivative)
+    made_of: Mapping[Expr, Sequence[tuple[int, Expr]]] = field(default_factory=dict)
 
 
 def find_moments(rows: Sequence[Expr], terms: Sequence[Expr], others: Sequence[Expr]) -> Moments:
@@ -153,11 +151,8 @@ def over(monomial: Monomial, base: Expr, part: float) -> Monomial:
 
 
 def product_of(monomial: Monomial) -> Expr:
-    factors = [
-        base if p == 1.0 else make(Op.POW, (base, const(p)))
-        for base, p in sorted(monomial, key=lambda f: f[0].order)
-    ]
-    return multiply_all(*factors) if len(factors) > 1 else factors[0]
+    ordered = sorted(monomial, key=lambda f: f[0].order)
+    return product(*(base if p == 1.0 else make(Op.POW, (base, const(p))) for base, p in ordered))
 
 
 def polynomials(roots: Sequence[Expr]) -> dict[Expr, Polynomial]:
@@ -197,20 +192,18 @@ def sum_of(polynomials: Sequence[Polynomial]) -> Polynomial | None:
             coefficients.setdefault(monomial, []).append(coefficient)
     if len(coefficients) > MAX_TERMS:
         return None
-    return {m: add_all(*each) if len(each) > 1 else each[0] for m, each in coefficients.items()}
+    return {m: total(*each) for m, each in coefficients.items()}
 
 
 def product_of_all(polynomials: Sequence[Polynomial]) -> Polynomial | None:
-    total: Polynomial = {NOTHING: ONE}
+    whole: Polynomial = {NOTHING: ONE}
     for polynomial in polynomials:
-        if len(total) * len(polynomial) > MAX_TERMS:
-            return None
-        pieces = [{times(a, b): scaled(x, y)} for a, x in total.items() for b, y in polynomial.items()]
+        pieces = [{times(a, b): product(x, y)} for a, x in whole.items() for b, y in polynomial.items()]
         joined = sum_of(pieces)
         if joined is None:
             return None
-        total = joined
-    return total
+        whole = joined
+    return whole
 
 
 def times(one: Monomial, other: Monomial) -> Monomial:
@@ -218,10 +211,6 @@ def times(one: Monomial, other: Monomial) -> Monomial:
     for base, power in other:
         powers[base] = powers.get(base, 0.0) + power
     return frozenset((base, power) for base, power in powers.items() if power)
-
-
-def scaled(one: Expr, other: Expr) -> Expr:
-    return other if one is ONE else one if other is ONE else multiply_all(one, other)
 
 
 def factor_of(node: Expr) -> tuple[Expr, float]:

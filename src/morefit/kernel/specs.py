@@ -35,9 +35,7 @@ class Spec:
     ] = ()  # everything else that it says, with the numbers of expressions of each kind
 
 
-def sums(
-    request: Request, tiles_from: int, scales_sums: bool, precision: Precision = Precision.DOUBLE
-) -> Spec:
+def sums(request: Request, tiles_from: int, scales_sums: bool, precision: Precision) -> Spec:
     """Return the sums over events that a fit needs.
 
     From so many parameters on pairs of first derivatives are summed in tiles; derivatives may be made of sums that are

@@ -54,8 +54,16 @@ class Differences:
         longest = LONGEST * np.minimum(high - low, OPEN * np.maximum(np.abs(start), 1.0))
         pairs = len(start) * (len(start) - 1) // 2
         lasting = 0 if pairs * objective.likelihood.entries < CHEAP else LASTING
-        part = STEP * math.sqrt(value_unit(objective.weight))
-        found = cls(objective, (low, high), longest, SHORTEST * longest, longest, lasting, lasting, part)
+        found = cls(
+            objective=objective,
+            limits=(low, high),
+            longest=longest,
+            shortest=SHORTEST * longest,
+            steps=longest,
+            lasting=lasting,
+            age=lasting,
+            part=STEP * math.sqrt(value_unit(objective.weight)),
+        )
         known = np.diagonal(objective.at(start, 2).hessian[0])
         if np.isfinite(known).all() and known.all():
             found.follow(start, known)
