@@ -178,8 +178,11 @@ IN_FORMULAS = {
 }
 
 
+ODD = mf.Category("odd", ["--3", "\N{SUPERSCRIPT TWO}", "4"])  # some of which look like numbers
+
+
 @pytest.mark.parametrize("formula", IN_FORMULAS.values(), ids=IN_FORMULAS)
-@pytest.mark.parametrize("category", [YEAR, TAG], ids=["text", "numbers"])
+@pytest.mark.parametrize("category", [mf.Category("magnet", ["up", "down"]), TAG, ODD], ids=lambda c: c.name)
 def test_labels_are_refused_in_formulas(category, formula):
     """A comparison would be False, and the formula right for no label."""
     with pytest.raises(mf.ModelError, match=r"is a column of labels.*mf\.Simultaneous") as refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -72,13 +73,14 @@ class Category:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Refuse to be part of a formula."""
-        numbers = [int(label) for label in self.labels if label.lstrip("-").isdigit()]
-        low, high = (min(numbers), max(numbers)) if numbers else (0, 0)
-        observable = f"mf.Observable({self.name!r}, {low}, {high})"
-        tag = f", or read a tag as numbers, {observable}, and say given=[{self.name}] where a density depends on it"
+        numbers = sorted(int(label) for label in self.labels if re.fullmatch("-?[0-9]+", label))
+        advice = ""
+        if 1 < len(numbers) == len(self.labels):
+            observable = f"mf.Observable({self.name!r}, {numbers[0]}, {numbers[-1]})"
+            advice = f", or read a tag as numbers, {observable}, and say given=[{self.name}] where a density depends on it"
         raise ModelError(
             f"category '{self.name}': is a column of labels, which formulas cannot have; give a model for each label to"
-            f" mf.Simultaneous{tag * (low < high and len(numbers) == len(self.labels))}"
+            f" mf.Simultaneous{advice}"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
