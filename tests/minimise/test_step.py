@@ -8,8 +8,8 @@ from backend_rows import there
 from morefit.kernel.fit_layout import PLACES, FitLayout
 from morefit.kernel.read_program import read_program
 from morefit.likelihood import Evaluation
-from morefit.minimise.newton import minimise
-from morefit.minimise.newton_program import advance, begin_fit
+from morefit.minimise.newton import begin_steps, minimise
+from morefit.minimise.newton_program import advance, begin_fit, fit_driver
 from morefit.minimise.quadratic_model import UNKNOWN
 from morefit.minimise.starts import BESIDE, PEAK, thorough_starts
 from morefit.minimise.trust_region import CONVERGED, DEGENERATE, FLAT, GIVEN_UP, MOVING
@@ -287,3 +287,27 @@ def test_without_effect_and_without_slope_a_parameter_at_its_limit_does_not_coun
     assert not minima.valid[0]
     np.testing.assert_array_equal(minima.errors, [[np.nan, 1.0]])  # what is determined is so all the same
     assert (minima.status[0], minima.fixed[0]) == (FLAT, 0)
+
+
+def test_steps_are_of_the_states_that_are_there():
+    """Those of a device end in other states, whose errors are then corrected."""
+    layout = FitLayout(1)
+    start, limits = np.array([[3.0], [-2.0]]), np.array([[-10.0, 10.0]])
+    records = layout.first_records(start, limits, GOAL, 0)
+    steps = begin_steps(fit_driver(layout), layout, records)
+    before = steps.states.copy()
+
+    def step():
+        x = steps.columns("trial")
+        steps.column("new_value")[:], steps.columns("new_gradient")[:] = x[:, 0] ** 2, 2 * x
+        steps.columns("new_hessian")[:] = 2.0
+        steps.advance()
+        return steps.states.copy()
+
+    first = step()
+    assert not np.array_equal(first, before)
+    steps.states = before.copy()
+    np.testing.assert_array_equal(step(), first)
+    steps.take(np.array([True, False]))
+    steps.states = before[1:].copy()
+    np.testing.assert_array_equal(step(), first[1:])
