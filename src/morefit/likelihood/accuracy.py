@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from morefit.arrays import Array
+from morefit.dataclass import dataclass
 from morefit.errors import ModelError
 from morefit.expr import Expr, Op, const, domain_of, evaluate, leaves, substitute, toposort, with_finer_rules
 from morefit.expr.evaluate import adapt_around, adapted_to, places_at
-from morefit.expr.quadrature import NodeDomain
+from morefit.expr.quadrature import Domain, NodeDomain
 from morefit.model import Observable, Parameter, Pdf
-from morefit.model.integrate import find_breaks, integral_to_check
+from morefit.model.integrate import find_breaks, integral_to_check, still_integral
 from morefit.model.integrate.per_event import relative_error
 from morefit.rewrite.derive import derivatives
 from morefit.rewrite.simplify import normalise
@@ -229,23 +230,49 @@ def moving_points(
 
 
 def density_error(pdf: Pdf, values: Mapping[str, float], events: Mapping[str, Array]) -> float:
+    """Return how far the integral of a density is from one with boxes that are cut closely around its highest events."""
     if len(pdf.observables) > MAX_AXES:  # an acceptance of factors, whose integrals are over fewer
         return 0.0
-    known = {leaf: const(values[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
-    density = substitute(pdf.density(), known)
     columns = {o.name: events[o.name] for o in pdf.observables}
     some = slice(None, None, max(1, len(next(iter(columns.values()))) // MAX_EVENTS))
     columns = {name: numbers[some] for name, numbers in columns.items()}
-    heights = np.broadcast_to(evaluate(density, columns), next(iter(columns.values())).shape)
+    known = {leaf.name: values[leaf.name] for leaf in leaves(Op.SCALAR, pdf.density())}
+    heights = evaluate(pdf.density(), {**known, **columns})
+    heights = np.broadcast_to(heights, next(iter(columns.values())).shape)
     highest = np.argsort(-np.nan_to_num(heights))[:PEAKS]
     points = np.column_stack([columns[o.name][highest] for o in pdf.observables])
-    check, points = integral_to_check(density, pdf.observables, points)
-    domain = domain_of(check)
-    points = np.concatenate([points, places_at(check.args[1:], domain, {})])
-    other = adapt_around(normalise(check.args[1]), domain, (), points)
+    check = prepared_check(pdf)
+    if check is None:
+        density = substitute(
+            pdf.density(), {leaf: const(known[leaf.name]) for leaf in leaves(Op.SCALAR, pdf.density())}
+        )
+        integral, points = integral_to_check(density, pdf.observables, points)
+        check, known = Check.of(integral), {}
+    points = np.concatenate([points, places_at(check.subject, check.domain, known)])
+    other = adapt_around(check.integrand, check.domain, tuple(known.items()), points)
     total = float(evaluate(normalised_integral(pdf), values))
     off = abs(float(other.totals[0]) / total - 1)
     return max(0.0, off - other.error)
+
+
+@dataclass(frozen=True)
+class Check:
+    """An integral to compare with: what is integrated, as written with the places of its peaks, and as it is computed."""
+
+    subject: tuple[Expr, ...]
+    integrand: tuple[Expr, ...]
+    domain: Domain
+
+    @classmethod
+    def of(cls, integral: Expr) -> Check:
+        return cls(integral.args[1:], normalise(integral.args[1]), domain_of(integral))
+
+
+@lru_cache(maxsize=256)  # every fit asks
+def prepared_check(pdf: Pdf) -> Check | None:
+    """Return the integral to compare with at any values of the parameters, if none of them moves an edge."""
+    integral = still_integral(pdf.density(), pdf.observables, pdf.parameters)
+    return None if integral is None else Check.of(integral)
 
 
 @lru_cache(maxsize=256)

@@ -232,7 +232,7 @@ def make_result(
     elif below := likelihood.negative_density(values):
         reasons.append(f"at the minimum {below}")
     try:
-        integral_errors = check_integrals(likelihood, problem, verdict, x)
+        integral_errors = check_integrals(objective, verdict, x)
     except ModelError as error:
         integral_errors = {}
         reasons.append(f"at the minimum: {error}")
@@ -281,15 +281,19 @@ def degrees_of_freedom(likelihood: Term, problem: Problem) -> int:
     return max(int(degrees) - len(problem.floating), 0) if math.isfinite(degrees) else 0
 
 
-def check_integrals(likelihood: Term, problem: Problem, verdict: Verdict, x: Array) -> dict[str, float]:
+def check_integrals(objective: Objective, verdict: Verdict, x: Array) -> dict[str, float]:
     """Return how far numerical integrals may be off, for the nll and relatively for the errors; empty without any."""
+    likelihood, problem = objective.likelihood, objective.problem
     if not likelihood.has_integrals:
         return {}
     full, rows = problem.full(verdict.values), np.ix_(problem.rows, problem.rows)
-    here, other = likelihood.evaluate_full(full, 2), likelihood.evaluate_again(full)
-    nll = max(likelihood.entries * likelihood.integral_error(x), abs(float(other.value[0] - here.value[0])))
+    # the end of the steps knows the Hessian, unless squared scores were in its place
+    last = verdict.last
+    here = likelihood.evaluate_full(full, 2).hessian[0][rows] if objective.by_scores else last.hessian[0]
+    other = likelihood.evaluate_again(full)
+    nll = max(likelihood.entries * likelihood.integral_error(x), abs(float(other.value[0] - last.value[0])))
     sizes = np.sqrt(np.abs(np.diag(verdict.inverse)))
-    change = np.abs(other.hessian[0] - here.hessian[0])[rows] * np.outer(sizes, sizes)
+    change = np.abs(other.hessian[0][rows] - here) * np.outer(sizes, sizes)
     return {"nll": float(nll), "errors": float(np.nan_to_num(change, nan=0.0).max(initial=0.0)) / 2}
 
 

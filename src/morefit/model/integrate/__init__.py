@@ -16,6 +16,7 @@ from morefit.model.integrate.cube import (
     plain_integral,
     sample_points,
     singular_ends,
+    still_integral,
 )
 from morefit.model.integrate.edges import find_breaks, find_centres
 from morefit.model.integrate.one_axis import on_one_axis
@@ -51,6 +52,7 @@ __all__ = [
     "sample_points",
     "separate",
     "singular_ends",
+    "still_integral",
 ]
 
 

@@ -128,6 +128,19 @@ def integral_to_check(density: Expr, observables: Sequence[Observable], points: 
     return cube.integral(), np.column_stack(places)
 
 
+def still_integral(
+    density: Expr, observables: Sequence[Observable], parameters: Sequence[Parameter]
+) -> Expr | None:
+    """Return the integral of a density in its observables, as they are; None if it has poles or parameters move its edges."""
+    cube = Cube(on_ranges(density, observables), sample_points(observables, parameters), len(observables))
+    for x in reversed(observables):
+        edges = Edges(x, cube.body, cube.mapped, cube.points)
+        if edges.any_singular or edges.moving or edges.unsolved:
+            return None
+        cube.keep(x, edges=edges)
+    return cube.integral()
+
+
 def integral_over_bins(
     density: Expr, x: Observable, others: Sequence[Observable], edges: Sequence[float]
 ) -> Expr:
