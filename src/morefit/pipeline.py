@@ -96,7 +96,7 @@ def cannot_call(backend: Backend, names: Sequence[str]) -> BackendError:
 def compile_sums(request: Request, parameters: tuple[Expr, ...], settings: Settings) -> Compiled:
     """Compile the sums a fit needs, as a function of all ``parameters``."""
     backend = settings.backend
-    spec = specs.sums(request, backend.tiles_from, backend.scales_sums, settings.precision)
+    spec = specs.sums(request, backend.tiles_from, settings.precision)
     return run_passes(Draft(spec, parameters, settings))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,23 +41,17 @@ def moved(compiled: Compiled, backend: Backend) -> Compiled:
 
 def sums_of(name: str, kind: str, weighted: bool, backend: Backend) -> Compiled:
     """Compile the sums of a model: derived once, compiled for each backend and level of optimisation."""
-    derived = derived_sums(name, kind, weighted, Reference() if backend.scales_sums else WithoutScaling())
+    derived = derived_sums(name, kind, weighted)
     return derived if isinstance(backend, Reference) else moved_at_level(derived, backend, machine_code.LEVEL)
 
 
-class WithoutScaling(Reference):
-    """Sums as GPUs take them."""
-
-    scales_sums: ClassVar[bool] = False
-
-
 @cache
-def derived_sums(name: str, kind: str, weighted: bool, backend: Reference) -> Compiled:
+def derived_sums(name: str, kind: str, weighted: bool) -> Compiled:
     model, data, _ = model_of(name)
     likelihood = mf.Likelihood(model, data, weights=np.ones(MOST) if weighted else None)
     order, fisher = KINDS[kind]
     request = likelihood.request(order, fisher=fisher)
-    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(backend))
+    return compile_sums(request, tuple(p.expr for p in model.parameters), Settings(Reference()))
 
 
 def values_of(name: str, backend: Backend) -> Compiled:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launching import Layout, WithoutScaling, bind, model_of, sums_of, values_of
+from launching import Layout, bind, model_of, sums_of, values_of
 
 import morefit as mf
 from backend_rows import there
@@ -97,7 +97,7 @@ def check_golden(file, text):
 
 @pytest.mark.parametrize("file", KERNELS)
 def test_kernel_is_as_recorded(file):
-    check_golden(file, render(sums_of(*KERNELS[file], False, WithoutScaling()).program.kernel, GROUP))
+    check_golden(file, render(sums_of(*KERNELS[file], False, Reference()).program.kernel, GROUP))
 
 
 def test_kernel_that_draws_is_as_recorded():
@@ -808,17 +808,17 @@ def test_any_division_of_the_work_gives_the_same_sums(device, option, kind, weig
     np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
 
 
-def test_sums_that_are_scaled_afterwards_give_the_same_hessian(device, monkeypatch):
+def test_sums_that_are_scaled_afterwards_give_the_same_hessian(device):
     m, p = mf.Observable("m", 5.0, 5.6), mf.Parameter
     peak = mf.CrystalBall(
         m, p("mu", 5.28, 5.2, 5.4), p("sigma", 0.02, 0.01, 0.1), p("alpha", 1.5, 0.5, 4), p("n", 3, 1.1, 9)
     )
     model = mf.Sum([peak, mf.Uniform(m)], fractions=[p("f", 0.5, 0, 1)])
     data, at = {"m": np.linspace(5.0, 5.6, 1003)}, np.array([q.start for q in model.parameters])
-    usual = mf.Likelihood(model, data, backend=OpenCL()).hessian(at)
-    monkeypatch.setattr(OpenCL, "scales_sums", True)
-    other = mf.Likelihood(model, data, backend=OpenCL(work_group=32)).hessian(at)  # compiled anew
-    np.testing.assert_allclose(other, usual, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(usual).max())
+    usual, other = (mf.Likelihood(model, data, backend=b) for b in ("reference", OpenCL()))
+    assert other.sums(2).program.kernel.sums.scaled
+    exact, found = usual.hessian(at), other.hessian(at)
+    np.testing.assert_allclose(found, exact, rtol=NUMPY_SUM, atol=NUMPY_SUM * np.abs(exact).max())
 
 
 def test_toys_whose_sums_are_in_tiles_are_fitted_step_by_step(device):

@@ -120,10 +120,8 @@ class Families:
 class Finder:
     """Finds families among the derivatives of a density; ``rest`` are second derivatives without what they take care of."""
 
-    def __init__(
-        self, first: Sequence[Expr], second: Sequence[Expr], new: Rewriter, *, scaled: bool = True
-    ) -> None:
-        self.first, self.rest, self.new, self.scaled = first, list(second), new, scaled
+    def __init__(self, first: Sequence[Expr], second: Sequence[Expr], new: Rewriter) -> None:
+        self.first, self.rest, self.new = first, list(second), new
         self.depends = depends_on(*first, *second)
         self.families = Families()
 
@@ -170,8 +168,7 @@ class Finder:
                     if all(term.has(factor) for term in others):
                         inner[at] = [term.over(factor) for term in others]
         self.cross(family, slopes)
-        if self.scaled:
-            self.open(family, inner)
+        self.open(family, inner)
         self.families.members.append(family)
 
     def cross(self, family: Family, slopes: Mapping[int, Product]) -> None:

@@ -35,13 +35,13 @@ class Spec:
     ] = ()  # everything else that it says, with the numbers of expressions of each kind
 
 
-def sums(request: Request, tiles_from: int, scales_sums: bool, precision: Precision) -> Spec:
+def sums(request: Request, tiles_from: int, precision: Precision) -> Spec:
     """Return the sums over events that a fit needs.
 
     From so many parameters on pairs of first derivatives are summed in tiles; derivatives may be made of sums that are
     scaled afterwards, of powers of a distance only in double precision, whose range they do not leave.
     """
-    moments = scales_sums and precision is Precision.DOUBLE
+    moments = precision is Precision.DOUBLE
 
     def assemble(per_event: tuple[Expr, ...], structure: Structure | None) -> Loop:
         from morefit.kernel.assemble import Assembler
@@ -52,9 +52,9 @@ def sums(request: Request, tiles_from: int, scales_sums: bool, precision: Precis
     return Spec(
         name="fisher" if request.fisher else ("value", "gradient", "hessian")[request.order],
         roots=(request.log_density, request.per_set, *request.parameters),
-        terms=lambda: event_terms(request, tiles_from, scaled=scales_sums),
+        terms=lambda: event_terms(request, tiles_from),
         assemble=assemble,
-        options=(*own, tiles_from, scales_sums, moments),
+        options=(*own, tiles_from, moments),
     )
 
 

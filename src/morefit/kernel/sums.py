@@ -96,7 +96,7 @@ def with_derivatives(root: Expr, request: Request, functions: Functions, new: Re
     return [root, *first, *second]
 
 
-def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool = True) -> Terms:
+def event_terms(request: Request, tiles_from: int = TILES_FROM) -> Terms:
     """Return everything the loop computes besides logarithms, quotients and products of quotients.
 
     Scalars stand in it for functions of parameters alone, which are returned as well. The squares of a density whose
@@ -119,7 +119,7 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool 
         terms = [t for part in parts for t in with_derivatives(part, request, functions, new)]
         families = None
         if request.order > 1 and len(inner) == 1 and not request.fisher:
-            families, terms = find_families(terms, len(wrt), new, scaled=scaled)
+            families, terms = find_families(terms, len(wrt), new)
         return Terms(tuple(terms), functions.definitions(), families)
     rest, squares = open_squares(parts[1], request, functions)
     terms = with_derivatives(parts[0], request, functions, new)
@@ -134,14 +134,12 @@ def event_terms(request: Request, tiles_from: int = TILES_FROM, *, scaled: bool 
     return Terms(tuple(terms + tail), functions.definitions())
 
 
-def find_families(
-    terms: list[Expr], count: int, new: Rewriter, *, scaled: bool
-) -> tuple[Families | None, list[Expr]]:
+def find_families(terms: list[Expr], count: int, new: Rewriter) -> tuple[Families | None, list[Expr]]:
     """Find families among the parameters of one density; their terms take the place of its second derivatives."""
     from morefit.kernel.families import Finder
 
     first = len(terms) // 2 + 1
-    finder = Finder(terms[first : first + count], terms[first + count :], new, scaled=scaled)
+    finder = Finder(terms[first : first + count], terms[first + count :], new)
     families = finder.find()
     if not families.members:
         return None, terms

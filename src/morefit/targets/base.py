@@ -341,11 +341,6 @@ class Backend(Protocol):
         """Whether whole fits draw what constraints measure themselves."""
         ...
 
-    @property
-    def scales_sums(self) -> bool:
-        """Whether sums that are scaled afterwards, more of them for fewer operations, pay."""
-        ...
-
     def __hash__(self) -> int: ...
 
     def expect_kernels(self) -> None:

@@ -56,7 +56,6 @@ class Cpu:
     tiles_from: ClassVar[int] = TILES_FROM
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False  # NumPy needs a hundredth of the time of a fit
-    scales_sums: ClassVar[bool] = True
     sent_together: ClassVar[int | None] = None
     threads: int | None = None
     width: int | None = None

@@ -77,11 +77,6 @@ class OpenCL:
             raise BackendError(f"backend 'opencl': memory must be a positive number of bytes, got {memory}")
 
     @property
-    def scales_sums(self) -> bool:
-        """Every sum takes a register of each item: more of them were not tried."""
-        return False
-
-    @property
     def draws_measured(self) -> bool:
         """NumPy would take longer for a few values than the device for a fit."""
         return True

@@ -56,7 +56,6 @@ class Reference:
     tiles_from: ClassVar[int] = TILES_FROM
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False
-    scales_sums: ClassVar[bool] = True
     sent_together: ClassVar[int | None] = None
 
     def expect_kernels(self) -> None:
