@@ -70,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b1 = (real)scalars[set * 3 + 0];
     const real s_mu = (real)scalars[set * 3 + 1];
     __global double *partial = partials + (long)block.place * 2;
-    __local double scratch[2 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[256], *own_scratch = scratch + item;
     double sum0 = 0.0, lost0 = 0.0;
     for (int k = item; k < count; k += GROUP) {
         const long event = block.begin + k;
@@ -140,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
     const long begin = starts[set * sizes_step];
     __local double scalars[3], high[2];
-    __local double scratch[2 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[256], *own_scratch = scratch + item;
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 2 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 2 + 1];

@@ -382,7 +382,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b0 = (real)scalars[set * 39 + 10];
     const real s_b11 = (real)scalars[set * 39 + 11];
     __global double *partial = partials + (long)block.place * 21;
-    __local double scratch[16 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[2048], *own_scratch = scratch + item;
     double product0 = 1.0;
     int exponent0 = 0;
     ulong worst0 = 0;
@@ -574,7 +574,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
     const long begin = starts[set * sizes_step];
     __local double scalars[39], high[21];
-    __local double scratch[16 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[2048], *own_scratch = scratch + item;
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 4 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 4 + 1];

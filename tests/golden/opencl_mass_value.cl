@@ -136,7 +136,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sums(
     const real s_b2 = (real)scalars[set * 5 + 3];
     const real s_e1 = (real)scalars[set * 5 + 4];
     __global double *partial = partials + (long)block.place * 3;
-    __local double scratch[3 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[384], *own_scratch = scratch + item;
     double product0 = 1.0;
     int exponent0 = 0;
     ulong worst0 = 0;
@@ -216,7 +216,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void evaluate(
     const int set = get_group_id(0), item = get_local_id(0), count = sizes[set * sizes_step];
     const long begin = starts[set * sizes_step];
     __local double scalars[5], high[3];
-    __local double scratch[3 * GROUP], *own_scratch = scratch + item;
+    __local double scratch[384], *own_scratch = scratch + item;
     if (item == 0) {
         const double p_mu = sets == 1 ? given.numbers[0] : parameters[set * 4 + 0];
         const double p_sigma = sets == 1 ? given.numbers[1] : parameters[set * 4 + 1];

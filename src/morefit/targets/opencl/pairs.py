@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import Pairs
@@ -12,6 +15,7 @@ SMALL_TILE, LARGE_TILE = 4, 8  # products of pairs are added in squares of this 
 FACTORS = 2560  # doubles of shared memory
 # up to this number of factors, there are more squares than with large ones, for the items to share
 SMALL = 16
+BANKS = 16  # of shared memory, in doubles, from which as many items read at the same time
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,9 @@ class PairSum:
         return {"left": self.pairs.left} | ({"right": right} if right else {})
 
     @property
-    def pitch(self) -> int:
-        """Leave one place free, so that items write to different banks of shared memory."""
-        return self.row * self.pairs.groups + 1
+    def steps(self) -> tuple[int, int]:
+        """How far apart factors of one square are, and those of neighbouring squares: items have large squares in different banks."""
+        return (self.squares, 1) if self.tile == LARGE_TILE else (1, self.tile)
 
     @property
     def row(self) -> int:
@@ -67,13 +71,42 @@ class PairSum:
     @property
     def events(self) -> int:
         """How many events are in shared memory at a time."""
-        return min(self.group, max(1 << ((FACTORS // self.pitch).bit_length() - 1), 1))
+        return self.events_at(self.row * self.pairs.groups + 1)
+
+    def events_at(self, pitch: int) -> int:
+        return min(self.group, max(1 << ((FACTORS // pitch).bit_length() - 1), 1))
+
+    @cached_property
+    def pitch(self) -> int:
+        """Leave places free between events, so that items write to and read from different banks of shared memory."""
+        least = self.row * self.pairs.groups + 1
+        pitches = (p for p in range(least, least + BANKS) if self.events_at(p) == self.events)
+        return min(pitches, key=self.bank_turns)
+
+    def bank_turns(self, pitch: int) -> int:
+        """Count the turns that the items take at shared memory for the events that it holds."""
+        (_, step), groups, squares = self.steps, self.pairs.groups, [place_of(k) for k in range(self.count)]
+        stores = [e * pitch for e in range(self.events)]
+        loads: tuple[list[int], list[int]] = ([], [])
+        for item in range(min(self.count * self.slices, self.group)):
+            e = item // self.count
+            event = e // groups * pitch + e % groups * self.row
+            for places, square in zip(loads, squares[item % self.count], strict=True):
+                places.append(event + step * square)
+        times = self.each * -(-self.events * groups // self.slices) * self.tile
+        return times * sum(map(turns_at_banks, loads)) + self.row * groups * turns_at_banks(stores)
 
     @property
     def room(self) -> int:
         """How many numbers are in shared memory."""
-        shared = self.count * self.tile**2 if self.slices > 1 else 0
-        return max(self.events * self.pitch, shared)
+        return max(self.events * self.pitch, self.count * self.joined)
+
+    @property
+    def joined(self) -> int:
+        """How many products of a square its items add together at a time."""
+        if self.slices == 1:
+            return 0
+        return min(self.tile**2, 1 << ((FACTORS // self.count).bit_length() - 1))
 
     def begin(self) -> list[str]:
         """Begin the sums of an item."""
@@ -92,7 +125,7 @@ class PairSum:
             names.atom(a)
             for group in groups
             for side in self.sides.values()
-            for a in self.padded(side[group])
+            for a in self.in_places(side[group])
         ]
         private = [f"f[{k}] = {atom};" for k, atom in enumerate(atoms)]
         return [
@@ -112,22 +145,28 @@ class PairSum:
             "}",
         ]  # fmt: skip
 
-    def padded(self, side: Sequence[str | float]) -> list[str | float]:
-        return [*side, *[0.0] * (self.tile * self.squares - len(side))]
+    def in_places(self, side: Sequence[str | float]) -> list[str | float]:
+        """Return the factors of one side as they lie in shared memory; squares are filled up with zeros."""
+        within, between = self.steps
+        places: list[str | float] = [0.0] * (self.tile * self.squares)
+        for k, factor in enumerate(side):
+            places[k % self.tile * within + k // self.tile * between] = factor
+        return places
 
     def add_squares(self) -> list[str]:
         tile, slices, groups = self.tile, self.slices, self.pairs.groups
         right = tile * self.squares if len(self.sides) > 1 else 0
+        within, between = self.steps
         place = f"e * {self.pitch}"
         if groups > 1:
             place = f"(e / {groups}) * {self.pitch} + (e % {groups}) * {self.row}"
         first = "0" if slices == 1 else f"item / {self.count}"
         inside = [
             f"for (int e = {first}; e < {self.events * groups}; e += {slices}) {{",
-            f"    {self.dialect.shared}const double *a = factors + {place} + {tile} * row;",
-            f"    {self.dialect.shared}const double *b = factors + {place} + {right} + {tile} * column;",
+            f"    {self.dialect.shared}const double *a = factors + {place} + {between} * row;",
+            f"    {self.dialect.shared}const double *b = factors + {place} + {right} + {between} * column;",
             f"    for (int i = 0; i < {tile}; i++)",
-            f"        for (int j = 0; j < {tile}; j++) squares[s][i * {tile} + j] += a[i] * b[j];",
+            f"        for (int j = 0; j < {tile}; j++) squares[s][i * {tile} + j] += a[{within} * i] * b[{within} * j];",
             "}",
         ]
         return self.each_square(inside)
@@ -154,17 +193,20 @@ class PairSum:
         """Add the squares that several items share, in their order."""
         if self.slices == 1:
             return []
-        area, wait = self.tile**2, self.dialect.wait
+        area, wait, some = self.tile**2, self.dialect.wait, f"for (int k = 0; k < {self.joined}; k++)"
+        place = f"joined[k * {self.count}]"
+        inside = [
+            f"if (item / {self.count} == slice) {some} {place} = squares[0][first + k];",
+            wait,
+            f"if (item < {self.count}) {some} squares[0][first + k] += {place};",
+            wait,
+        ]
         return [
-            f"{self.dialect.shared}double *joined = factors + item % {self.count} * {area};",
-            f"for (int slice = 1; slice < {self.slices}; slice++) {{",
-            f"    if (item / {self.count} == slice)",
-            f"        for (int k = 0; k < {area}; k++) joined[k] = squares[0][k];",
-            f"    {wait}",
-            f"    if (item < {self.count})",
-            f"        for (int k = 0; k < {area}; k++) squares[0][k] += joined[k];",
-            f"    {wait}",
-            "}",
+            f"{self.dialect.shared}double *joined = factors + item % {self.count};",
+            f"for (int slice = 1; slice < {self.slices}; slice++)",
+            f"    for (int first = 0; first < {area}; first += {self.joined}) {{",
+            *indented(inside, 2),
+            "    }",
         ]
 
     def leave(self, target: str) -> list[str]:
@@ -180,3 +222,15 @@ class PairSum:
             "}",
         ]
         return [*self.join_slices(), *self.each_square(inside)]
+
+
+def place_of(square: int) -> tuple[int, int]:
+    """Return the row and the column of a square in the lower triangle."""
+    row = (math.isqrt(8 * square + 1) - 1) // 2
+    return row, square - row * (row + 1) // 2
+
+
+def turns_at_banks(places: Sequence[int]) -> int:
+    """Count the turns that items take at shared memory, as many at a time as there are banks: different places in one bank take one each."""
+    together = (set(places[k : k + BANKS]) for k in range(0, len(places), BANKS))
+    return sum(max(Counter(place % BANKS for place in each).values()) for each in together)

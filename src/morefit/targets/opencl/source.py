@@ -21,7 +21,6 @@ from morefit.targets.opencl.functions import helpers
 from morefit.targets.opencl.pairs import PairSum
 from morefit.targets.opencl.sample import STREAMS_BEFORE, Draw
 from morefit.targets.opencl.sums import (
-    FINISHED,
     SHARED_SCALARS,
     WORD_TABLE,
     GroupSum,
@@ -35,7 +34,9 @@ from morefit.targets.opencl.sums import (
     state_lines,
     sum_functions,
     tree_lines,
+    turns_of,
     update_lines,
+    words_left,
     words_of,
 )
 
@@ -237,16 +238,22 @@ class KernelSource:
         """Sum over the events of a block, at most MAX_EVENTS per item; ``columns`` loads one. Leave words at ``target``."""
         kernel, d, names, group = self.kernel, self.dialect, self.names, self.group
         pairs = PairSum(kernel.pairs, group, d) if kernel.pairs else None
-        inside = [*columns, *body_lines(kernel.per_event, names, "real"), *update_lines(kernel, names, d)]
-        words = [w for k, r in enumerate(kernel.sums.results) for w in FINISHED[r.reduce](k)]
-        return [
-            scratch_line(len(words), group, d),
-            *([f"{d.shared}double factors[{pairs.room}];", *pairs.begin()] if pairs else []),
-            *state_lines(kernel),
-            *(pairs.loop(inside, names) if pairs else plain_loop(inside)),
-            *tree_lines(words, group, f"{target}[{{place}}] = scratch[k * GROUP];", d),
-            *(pairs.leave(f"{target} + {len(words)}") if pairs else []),
-        ]
+        inside = [*columns, *body_lines(kernel.per_event, names, "real")]
+        words = [words_left(kernel, sums) for sums in turns_of(kernel)]
+        total = sum(map(len, words))
+        lines = [scratch_line(total, group, d, pairs.room if pairs else 0)]
+        lines += [f"{d.shared}double *factors = scratch;"] if pairs else []  # these and words take turns
+        for k, sums in enumerate(turns_of(kernel)):
+            with_pairs = pairs if k == len(words) - 1 else None
+            updated = [*inside, *update_lines(kernel, sums, names, d)]
+            leave, before = f"{target}[{{place}}] = scratch[k * GROUP];", sum(map(len, words[:k]))
+            lines += [
+                *(with_pairs.begin() if with_pairs else []),
+                *state_lines(kernel, sums),
+                *(with_pairs.loop(updated, names) if with_pairs else plain_loop(updated)),
+                *tree_lines(words[k], group, leave, d, before),
+            ]
+        return [*lines, *(pairs.leave(f"{target} + {total}") if pairs else [])]
 
     def evaluate(self) -> list[str]:
         """Evaluate a set in one group: scalars, sums, outputs."""

@@ -7,6 +7,7 @@ blocks of a set with compensation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import (
@@ -36,7 +37,9 @@ from morefit.targets.opencl.functions import outlined
 WORD_TABLE = "output_of_word"  # a table of a text
 SHARED_SCALARS = "shared_scalars"  # the scalars of a loop, where they are in shared memory
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
+MAX_SHARED_SCALARS = 3072  # devices with shared memory have 48 KB of it: half, beside what sums are added in
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
+TOGETHER = 64  # sums of an item in one loop over the events, which find room in registers
 MANY_RESULTS = 64  # of an event: from there on compilers take long to copy the sum over items to each place that needs it
 FLUSH = 256  # events after which an item without such a bound takes the logarithm of its products
 
@@ -64,19 +67,20 @@ FINISHED: dict[Reduce, Callable[[int], list[str]]] = {
 }
 
 
-def state_lines(kernel: Kernel) -> list[str]:
-    """Begin the sums of an item."""
-    return [line for k, r in enumerate(kernel.sums.results) for line in STATE[r.reduce](k)]
+def state_lines(kernel: Kernel, sums: Sequence[int]) -> list[str]:
+    """Begin some sums of an item."""
+    return [line for k in sums for line in STATE[kernel.sums.results[k].reduce](k)]
 
 
-def update_lines(kernel: Kernel, names: Names, d: Dialect) -> list[str]:
-    """Add the results of one event to the sums of an item."""
-    pairs = zip(kernel.sums.results, kernel.per_event.results, strict=False)
-    return [
-        line
-        for k, (result, atom) in enumerate(pairs)
-        for line in update(k, result.reduce, names.atom(atom), d)
-    ]
+def update_lines(kernel: Kernel, sums: Sequence[int], names: Names, d: Dialect) -> list[str]:
+    """Add the results of one event to some sums of an item."""
+    results, atoms = kernel.sums.results, kernel.per_event.results
+    return [line for k in sums for line in update(k, results[k].reduce, names.atom(atoms[k]), d)]
+
+
+def words_left(kernel: Kernel, sums: Sequence[int]) -> list[str]:
+    """Return the words that some sums of an item become."""
+    return [w for k in sums for w in FINISHED[kernel.sums.results[k].reduce](k)]
 
 
 def update(k: int, reduce: Reduce, x: str, d: Dialect) -> list[str]:
@@ -98,21 +102,34 @@ def update(k: int, reduce: Reduce, x: str, d: Dialect) -> list[str]:
     ]
 
 
+def turns_of(kernel: Kernel) -> list[Sequence[int]]:
+    """Return the sums that items take in each loop over the events; in the last one they add the products of pairs as well.
+
+    Sums that find no room in registers go through memory with every event. To compute an event again takes less.
+    """
+    count = len(kernel.sums.results)
+    turns = max(-(-count // TOGETHER), 1)
+    ends = [count * turn // turns for turn in range(turns + 1)]
+    own: list[Sequence[int]] = [range(*pair) for pair in pairwise(ends)]
+    return [*own, ()] if kernel.pairs and turns > 1 else own
+
+
 def max_words(group: int) -> int:
     """How many words of every item shared memory holds at a time."""
     return max(SCRATCH // group, 1)
 
 
-def scratch_line(words: int, group: int, d: Dialect) -> str:
-    room = min(max_words(group), max(words, 1))
-    return f"{d.shared}double scratch[{room} * GROUP], *own_scratch = scratch + item;"
+def scratch_line(words: int, group: int, d: Dialect, least: int = 0) -> str:
+    """Declare the shared memory that the words of items are added in, with room for at least so many numbers."""
+    room = max(min(max_words(group), words) * group, least, group)
+    return f"{d.shared}double scratch[{room}], *own_scratch = scratch + item;"
 
 
-def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect) -> list[str]:
-    """Add the words of all items, as many at a time as shared memory holds; ``leave`` says where they go."""
+def tree_lines(words: Sequence[str], group: int, leave: str, d: Dialect, before: int = 0) -> list[str]:
+    """Add the words of all items, as many at a time as shared memory holds; ``leave`` says where they go, after those before."""
     limit, lines = max_words(group), []
-    for first in range(0, len(words), limit):
-        chunk = words[first : first + limit]
+    for begin in range(0, len(words), limit):
+        chunk, first = words[begin : begin + limit], before + begin
         lines += [f"own_scratch[{k} * GROUP] = {word};" for k, word in enumerate(chunk)]
         lines += [
             f"add_items(scratch, {len(chunk)}, item);",
@@ -269,7 +286,8 @@ def scalar_lines(
 
 def shares_scalars(kernel: Kernel, d: Dialect) -> bool:
     """Return whether the loop of a kernel reads its scalars from shared memory."""
-    return d.shared_scalars and not isinstance(kernel.frame, Sample)
+    few = len(kernel.scalars) <= MAX_SHARED_SCALARS
+    return d.shared_scalars and few and not isinstance(kernel.frame, Sample)
 
 
 def read_scalars(kernel: Kernel, names: Names, place: str, d: Dialect) -> list[str]:
@@ -333,13 +351,12 @@ class GroupSum:
         carried = [f"double logs{k} = 0.0;" for k in logs] + (["int taken = 0;"] if logs else [])
         flush = [f"logs{k} += log(product{k}), product{k} = 1.0;" for k in logs]
         often = [f"if (++taken % {FLUSH} == 0) {{", *indented(flush), "}"] if logs else []
+        sums = range(len(kernel.sums.results))
         words = [
-            f"logs{k} + {w}" if w.startswith("log(") else w
-            for k, r in enumerate(kernel.sums.results)
-            for w in FINISHED[r.reduce](k)
+            f"logs{k} + {w}" if w.startswith("log(") else w for k in sums for w in words_left(kernel, [k])
         ]
         return [
-            *scalars, *state_lines(kernel), *carried,
-            *plain_loop([*columns, *lines, *update_lines(kernel, names, d), *often]),
+            *scalars, *state_lines(kernel, sums), *carried,
+            *plain_loop([*columns, *lines, *update_lines(kernel, sums, names, d), *often]),
             *tree_lines(words, self.group, "high[{place}] = scratch[k * GROUP];", d),
         ]  # fmt: skip
