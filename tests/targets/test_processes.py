@@ -135,6 +135,37 @@ sys.exit(stuck != 0)
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
+def test_issue_a_child_forked_while_the_compiler_is_imported_can_compile():
+    """The lock of an import that was under way belonged to a thread that the child does not have."""
+    program = """
+import os, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+from morefit.targets.cpu import compile as machine
+importing = threading.Event()
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "morefit.targets.cpu.codegen" and not importing.is_set():
+            importing.set()
+            time.sleep(0.5)
+sys.meta_path.insert(0, Slow())
+def compile_function(name):
+    return machine.find_code(f"define void @{name}(ptr %x) {{ ret void }}", (name,))
+other = threading.Thread(target=compile_function, args=("of_the_parent",))
+other.start()
+importing.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    compile_function("of_the_child")
+    os._exit(0)
+stuck = os.waitpid(child, 0)[1]
+other.join()
+sys.exit(stuck != 0)
+"""
+    environment = {**os.environ, "MOREFIT_CACHE_DIR": ""}  # the compiler is not wanted where code is on disk
+    assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0
+
+
 def test_a_child_forked_while_compiling_can_compile():
     """This used to wait for ever for a lock that only the parent could open."""
     program = """

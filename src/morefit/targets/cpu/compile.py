@@ -7,8 +7,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import llvmlite
 
@@ -88,6 +90,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=begin_child)
 
 
+@contextmanager
+def llvm_code() -> Iterator[Any]:
+    """Import LLVM, which code on disk does not need, and call it: a child would inherit locks of imports as well."""
+    with _llvm:
+        from morefit.targets.cpu import codegen
+
+        yield codegen
+
+
 @cache
 def host() -> Host:
     """Return what LLVM knows of this processor; what it said of one that looks the same is on disk."""
@@ -95,10 +106,8 @@ def host() -> Host:
     key = None if looks is None else key_of("processor", source_version(), llvmlite.__version__, *looks)
     text = None if key is None else load(key, PROCESSOR)
     if text is None:
-        from morefit.targets.cpu.codegen import look_at_host
-
-        with _llvm:
-            text = look_at_host().text.encode()
+        with llvm_code() as codegen:
+            text = codegen.look_at_host().text.encode()
         if key is not None:
             store(key, text, PROCESSOR)
     return Host.of(text.decode())
@@ -185,10 +194,8 @@ def build_object(source: str, *, driver: bool, loops: bool = False) -> bytes:
     with own_builders().turn() as helper:
         obj = helper.build(with_ways(source, driver=driver, loops=loops)) if helper else None
         if obj is None:
-            from morefit.targets.cpu import codegen  # imports LLVM, which code on disk does not need
-
             processor = host()
-            with _llvm:
+            with llvm_code() as codegen:
                 obj = codegen.build_object(source, processor, driver=driver, loops=loops, level=LEVEL)
     return obj
 
@@ -197,8 +204,7 @@ def link(obj: bytes, names: Sequence[str]) -> Code | None:
     """Load an object file into memory; None if it is not one for this machine."""
     if (code := load_object(obj, names)) is not None:
         return code
-    from morefit.targets.cpu import codegen
-
     processor = host()
-    with _llvm:
-        return codegen.link(obj, names, processor)
+    with llvm_code() as codegen:
+        linked: Code = codegen.link(obj, names, processor)
+    return linked
