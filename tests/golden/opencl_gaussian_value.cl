@@ -28,6 +28,7 @@ void add(double *sum, double *correction, const double x)
     *sum = total;
 }
 
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);

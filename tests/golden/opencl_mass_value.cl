@@ -36,6 +36,7 @@ double logarithm(const double high, const double low, const double exponent)
     return sum + (lost + exponent * (-1.904654299957768e-09) + low);
 }
 
+
 __kernel void prepare(const int sets, __global const double *parameters, __global double *scalars)
 {
     const int set = get_global_id(0);

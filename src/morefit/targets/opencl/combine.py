@@ -32,7 +32,7 @@ class Combine:
             f"{m}double *high = totals + (long)set * {2 * words}, *low = high + {words};",
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
             *self.add_blocks(words, "partials", "first_task[set]", "first_task[set + 1]"),
-            *outputs.store(d.wait_memory),
+            *outputs.store(d.wait_memory, scalar),
             *self.add_pairs(),
         ]
         joined = ",\n".join(indented(arguments))

@@ -245,8 +245,12 @@ class SumText:
     @cached_property
     def outputs(self) -> Outputs:
         """How the words of a toy become outputs."""
-        scalar = f"scalars{self.label}[index * {len(self.kernel.per_call.results)} + {{}}]"
-        return outputs_of(self.kernel, scalar, "count")
+        return outputs_of(self.kernel, self.scalar, "count")
+
+    @property
+    def scalar(self) -> str:
+        """Where number {} of the scalars of a toy is."""
+        return f"scalars{self.label}[index * {len(self.kernel.per_call.results)} + {{}}]"
 
     def output_places(self) -> list[int]:
         """Return where each output is added in the record of the fit."""
@@ -272,13 +276,17 @@ class SumText:
         words, pairs = self.outputs.words, self.pairs.pairs.output if self.pairs else 0
         words += [-1] * (words_of(self.kernel) - pairs_of(self.kernel) - len(words))
         words += range(pairs, pairs + pairs_of(self.kernel))
-        return [int_table(f"word_places{self.label}", [places[k] if k >= 0 else -1 for k in words])]
+        table = int_table(f"word_places{self.label}", [places[k] if k >= 0 else -1 for k in words])
+        return [table, *self.outputs.tables(self.label, places)]
 
     def word_lines(self) -> list[str]:
         """Add the outputs that are one word each, and sums of pairs with the sign the kernel asks for."""
         place, word, count = f"word_places{self.label}[k]", self.outputs.word("k"), len(self.outputs.words)
         line = f"if ({place} >= 0) fit[{place}] {self.sign}= {word};"
         lines = [self.shape.each(0, count, line), *self.shape.wait(self.d)]
+        if self.outputs.scaled:
+            line = self.outputs.scaled_line(self.label, self.scalar, "fit", self.sign)
+            lines += [self.shape.each(0, len(self.outputs.scaled), line), *self.shape.wait(self.d)]
         if self.pairs is None:
             return lines
         last, sign = words_of(self.kernel), number_text(self.pairs.pairs.sign)

@@ -105,9 +105,12 @@ class KernelSource:
         }
 
     def output_table(self, functions: Collection[str]) -> list[str]:
-        """Return the table of outputs, if some of the functions read it."""
-        words = outputs_of(self.kernel, "", "").words if {"combine", "evaluate"} & {*functions} else []
-        return [int_table(WORD_TABLE, words), ""] if words else []
+        """Return the tables of outputs, if some of the functions read them."""
+        if not {"combine", "evaluate"} & {*functions}:
+            return []
+        outputs = outputs_of(self.kernel, "", "")
+        tables = [int_table(WORD_TABLE, outputs.words)] if outputs.words else []
+        return [*tables, *outputs.tables("", range(self.kernel.outputs)), ""]
 
     def begin(self) -> list[str]:
         """Return what comes before the functions."""
@@ -277,7 +280,7 @@ class KernelSource:
             ),
             *group.sum_up(names, self.load_columns("begin")),
             f"{m}double *row = out + (long)set * {kernel.outputs + 1};",
-            *outputs_of(kernel, "scalars[{}]", "count", low=False).store(d.wait_memory),
+            *outputs_of(kernel, "scalars[{}]", "count", low=False).store(d.wait_memory, "scalars[{}]"),
         ]
         kind = (
             [f"typedef struct {{ double numbers[{count}]; }} one_set;  // of parameters", ""] if count else []

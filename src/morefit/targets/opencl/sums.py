@@ -7,7 +7,7 @@ blocks of a set with compensation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from morefit.dataclass import dataclass
 from morefit.kernel.ir import (
@@ -37,6 +37,9 @@ from morefit.targets.opencl.functions import outlined
 WORD_TABLE = "output_of_word"  # a table of a text
 SHARED_SCALARS = "shared_scalars"  # the scalars of a loop, where they are in shared memory
 SCRATCH = 2048  # doubles of shared memory: every device has 16 KB
+SCALED_IN_TABLES = (
+    32  # scaled sums from which on tables say where they go: compilers take long for a line each
+)
 MAX_SHARED_SCALARS = 3072  # devices with shared memory have 48 KB of it: half, beside what sums are added in
 MAX_EVENTS = 512  # of an item: a product of that many mantissas stays below 2**512
 TOGETHER = 64  # sums of an item in one loop over the events, which find room in registers
@@ -199,6 +202,7 @@ class Outputs:
     terms: dict[int, list[str]]
     plain: dict[int, int]  # the words of outputs that are nothing but one
     low: bool  # whether words have a part ``low``
+    scaled: dict[int, list[tuple[int, int]]]  # outputs that words are added to by tables, each times a scalar
 
     def word(self, w: int | str) -> str:
         return f"(high[{w}] + low[{w}])" if self.low else f"high[{w}]"
@@ -208,7 +212,25 @@ class Outputs:
         """The expressions of outputs that are more than one word."""
         return {k: " + ".join(terms) for k, terms in self.terms.items() if terms and k not in self.plain}
 
-    def store(self, wait: str) -> list[str]:
+    def tables(self, label: str, places: Sequence[int]) -> list[str]:
+        """Write the tables of scaled sums, if there are any: where outputs are, and words and scalars of each."""
+        terms = [term for own in self.scaled.values() for term in own]
+        numbers = {
+            "outputs": [places[output] for output in self.scaled],
+            "ends": accumulate(map(len, self.scaled.values())),
+            "words": [word for word, _ in terms],
+            "scalars": [scalar for _, scalar in terms],
+        }
+        return [int_table(f"scaled_{name}{label}", [*n]) for name, n in numbers.items()] if terms else []
+
+    def scaled_line(self, label: str, scalar: str, record: str, sign: str = "+") -> str:
+        """Add the scaled sums of the k-th output of the tables to it."""
+        begin, place = f"k > 0 ? scaled_ends{label}[k - 1] : 0", f"{record}[scaled_outputs{label}[k]]"
+        product = f"{self.word(f'scaled_words{label}[t]')} * {scalar.format(f'scaled_scalars{label}[t]')}"
+        loop = f"for (int t = {begin}; t < scaled_ends{label}[k]; t++) sum += {product};"
+        return f"{{ double sum = 0.0; {loop} {place} {sign}= sum; }}"
+
+    def store(self, wait: str, scalar: str) -> list[str]:
         """Let the items of a group store all outputs of a set in ``row``; a line for each would take compilers long."""
         zeros = [f"for (int k = item; k < {len(self.terms)}; k += GROUP) row[k] = 0.0;", wait]
         loop = [
@@ -216,10 +238,15 @@ class Outputs:
             f"    if ({WORD_TABLE}[k] >= 0) row[{WORD_TABLE}[k]] = {self.word('k')};",
         ]
         own = indented([*self.before, *(f"row[{k}] = {text};" for k, text in self.expressions.items())])
+        scaled = [
+            wait,
+            f"for (int k = item; k < {len(self.scaled)}; k += GROUP) {self.scaled_line('', scalar, 'row')}",
+        ]
         return [
             *([] if all(self.terms.values()) else zeros),
             *(loop if self.plain else []),
             *(["if (item == 0) {", *own, "}"] if self.expressions else []),
+            *(scaled if self.scaled else []),
         ]
 
     @property
@@ -232,7 +259,7 @@ class Outputs:
 def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) -> Outputs:
     """Return the outputs of a set; the last one counts what was bad."""
     terms: dict[int, list[str]] = {k: [] for k in range(kernel.outputs + 1)}
-    outputs = Outputs([], terms, {}, low)
+    outputs = Outputs([], terms, {}, low, {})
     bad, word, count, words = list[str](), 0, "events", list[int]()
     if kernel.sums.per_count or any(r.reduce is Reduce.LOG for r in kernel.sums.results):
         outputs.before.append(f"const double events = {events};")
@@ -261,8 +288,12 @@ def outputs_of(kernel: Kernel, scalar: str, events: str, *, low: bool = True) ->
         terms[added.output].append(scalar.format(added.result))
     for added in kernel.sums.per_count:
         terms[added.output].append(f"{count} * {scalar.format(added.result)}")
+    few = len(kernel.sums.scaled) < SCALED_IN_TABLES
     for one in kernel.sums.scaled:
-        terms[one.output].append(f"{outputs.word(words[one.row])} * {scalar.format(one.result)}")
+        if few:
+            terms[one.output].append(f"{outputs.word(words[one.row])} * {scalar.format(one.result)}")
+        else:
+            outputs.scaled.setdefault(one.output, []).append((words[one.row], one.result))
     terms[kernel.outputs] = bad + terms[kernel.outputs]
     for k in [k for k in outputs.plain if len(terms[k]) > 1]:
         del outputs.plain[k]
