@@ -129,21 +129,25 @@ def first_record(plan: Plan, objective: Objective, goal: float) -> Array:
 
 def part_batch(part: Likelihood, problem: Problem) -> PartBatch:
     """Return the events of a part, and where its parameters start."""
-    columns = [HostColumn(np.ascontiguousarray(c, np.float64)) for c in stored_columns(part).values()]
+    known, weights = part.data.columns, part.data.weights
+    stored = [known[o.name] for o in part.model.observables] + ([] if weights is None else [weights])
+    columns = [HostColumn(np.ascontiguousarray(c, np.float64)) for c in stored]
     return PartBatch(parameters=part_values(part, problem), events=tuple(columns), starts=FIRST)
 
 
 def part_values(part: Likelihood, problem: Problem) -> Array:
-    """Return the parameters of the sums of a part, with what its constraints measured."""
+    """Return the parameters of the sums of a part, with what its constraints measured and the numbers of its form."""
     if part.all_parameters is problem.all_parameters and not part.constraints and part.form is None:
         return problem.first_row
-    return np.array([*[problem.values[p.name] for p in part.all_parameters], *part.measured.tolist()])
+    row = np.array([[problem.values[p.name] for p in part.all_parameters]])
+    return np.asarray(part.with_measured(row)[0])
 
 
 def find_plan(likelihood: Term, problem: Problem, compiled: Sums) -> Plan | None:
     """Return the plan of a fit, None if it cannot run without Python; one without numerical integrals serves all data."""
-    # alike parts share what is compiled, so that names say whose parameters are whose
-    key = (*map(id, compiled), problem.floating, *[part.all_parameters for part in likelihood.parts])
+    # alike parts share what is compiled, so that names say whose parameters are whose, and which column is where
+    names = [(part.all_parameters, column_names(part)) for part in likelihood.parts]
+    key = (*map(id, compiled), problem.floating, *names)
     if (plan := _plans.get(key)) is not None:
         return plan
     if not can_fit_whole(likelihood.parts, compiled):
@@ -164,7 +168,7 @@ def make_job(likelihood: Term, problem: Problem, compiled: Sums) -> WholeFit:
             part,
             own,
             places=places,
-            columns=list(stored_columns(part)),
+            columns=column_names(part),
             fluctuating=False,
             rows=np.array([[problem.values[p.name] for p in part.all_parameters]]),
             boxes=part.boxes,
@@ -255,10 +259,7 @@ def accurate_at(
     return np.array([[row[p.name] for p in part.all_parameters] for row in rows])
 
 
-def stored_columns(part: Likelihood) -> dict[str, Array]:
-    """Return the columns that the data of a part have, with the weights last."""
-    known, weights = part.data.columns, part.data.weights
-    columns = {o.name: known[o.name] for o in part.model.observables}
-    if weights is not None:
-        columns[WEIGHT.name] = weights
-    return columns
+def column_names(part: Likelihood) -> tuple[str, ...]:
+    """Return the names of the columns that a fit is given, the weights last."""
+    names = tuple([o.name for o in part.model.observables])
+    return names if part.data.weights is None else (*names, WEIGHT.name)
