@@ -48,6 +48,10 @@ ENVIRONMENTS = {
         ("zfit==0.28.0", "tensorflow==2.20.0", "tf-keras==2.20.1", "keras==3.10.0", "numpy==2.4.6")
     ),
 }  # fmt: skip
+# NVIDIA's compiler, which needs no device
+NVIDIA = Environment(
+    tuple(f"nvidia-cuda-{tool}==13.4.92" for tool in ("nvrtc", "nvcc", "cuobjdump", "nvdisasm"))
+)
 DRAWING = Environment(("matplotlib==3.11.2",))  # for the figures
 
 PEERS = {
