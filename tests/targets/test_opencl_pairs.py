@@ -21,7 +21,7 @@ from morefit.targets.reference.run import Reference
 from tolerances import NUMPY_SUM
 
 SHARED_BYTES = 48 << 10  # of a work-group, on NVIDIA's devices
-GROUPS = (128, 256)
+GROUPS = (64, 128, 256)
 X = mf.Observable("x", 0.0, 100.0)
 SIZES = {"double": 8, "real": 8, "int": 4}
 
