@@ -2,8 +2,7 @@
 
 For each model: nanoseconds per event of one fused pass (value, gradient and Hessian summed over the events of a toy),
 microseconds per toy (draw, fit, errors), evaluations per toy, the same in passes, how much a toy costs beyond its draw
-and its evaluations, how many fits ended by which method, and the seconds to the first toy with a cold and with a warm
-cache. On one core (``--backend cpu``) or on a device (``--backend opencl``). Best of several; compare ratios, not runs.
+and its evaluations, and how many fits ended by which method. On one core (``--backend cpu``) or on a device (``--backend opencl``). Best of several; compare ratios, not runs.
 ``--peers roofit numba`` fits some of the same toys with RooFit and with iminuit + numba-stats, from the truth and on one core,
 each in an environment of its own; what cannot be installed is left out. *Agree* is the share of toys in which all parameters
 are within a tenth of an error of ours. ``--large`` times one pass over a million events of shapes that cost more than a
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -348,26 +346,6 @@ def draw_all(ensemble: Ensemble, events: np.ndarray[Any, Any], count: int) -> No
         assert drawn.columns
 
 
-def first_toy_seconds(name: str, backend: str) -> dict[str, float]:
-    """Time a new process to its first toy, with an empty cache and with what that left there."""
-    code = (
-        "import time; begin = time.perf_counter()\n"
-        "import analyses, morefit as mf\n"
-        f"ensemble, events = analyses.make_ensemble({name!r}, analyses.backend_of({backend!r}))\n"
-        "ensemble.draw(0, events[None]).fit(); print(time.perf_counter() - begin)"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "MOREFIT_CACHE_DIR": folder}
-        times = []
-        for _ in range(2):
-            done = subprocess.run(
-                [sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment, check=True,
-                capture_output=True, text=True,
-            )  # fmt: skip
-            times.append(float(done.stdout.split()[-1]))
-    return {"cold_s": times[0], "warm_s": times[1]}
-
-
 def backend_of(name: str) -> Any:
     return mf.Cpu(threads=1) if name == "cpu" else mf.OpenCL()
 
@@ -439,7 +417,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="about how long each measurement takes")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--models", nargs="*", default=list(ANALYSES))
-    parser.add_argument("--processes", action="store_true", help="time first toys in new processes as well")
     parser.add_argument("--peers", nargs="*", choices=("roofit", "numba"), default=())
     parser.add_argument("--peer-toys", type=int, default=30, help="toys of each model that peers fit")
     parser.add_argument(
@@ -459,8 +436,6 @@ def main() -> None:
     pythons = peer_pythons(options.peers, options.envs.resolve())
     for name in options.models:
         result = time_analysis(name, backend, options.seconds, options.repeats)
-        if options.processes:
-            result |= first_toy_seconds(name, options.backend)
         if pythons:
             result["peers"] = time_peers(name, pythons, options)
         results.append(result)

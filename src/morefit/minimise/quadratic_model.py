@@ -17,6 +17,7 @@ WEAK_PIVOT = 1e-8  # below, eigenvalues decide whether a direction is flat
 NULL = 1e-11  # an eigenvalue that is zero but for rounding
 SUSPECT = 3.0  # times the distance to the minimum, in errors: that may make smaller eigenvalues
 RESOLVED = 1e-22  # an EDM so small that what is suspect is zero
+NEGLIGIBLE = 1e-40  # of two parameters in their units: a curvature that has no effect, whose products some processors take long for
 STEEP = 1e-6  # per error: a slope at a limit below this is rounding, and does not stop a parameter there
 WIDEST = 1e3  # times the way between its limits: a parameter with a larger error has no curvature
 OPEN = 1e2  # times its value, its start, or one: what stands for the way between limits where there are none
@@ -70,6 +71,8 @@ def restrict(fit: Fit, size: int) -> None:
         for b in range(a + 1):
             j = int(fit.free[b])
             element = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
+            if abs(element) < NEGLIGIBLE:
+                element = 0.0
             fit.matrix[a * size + b] = element
             fit.matrix[b * size + a] = element
         if abs(fit.matrix[a * size + a]) < (LARGEST_UNIT / WIDEST) * (LARGEST_UNIT / WIDEST):
