@@ -268,10 +268,8 @@ class FunctionReader:
                 raise self.refused(
                     node, f"a turn of a parallel loop must not call '{one.function}', which stores numbers"
                 )
-            if (isinstance(one, Leave) and one.how != "continue") or (isinstance(one, For) and one.parallel):
-                raise self.refused(
-                    node, "a turn of a parallel loop must not end it, nor have such loops inside"
-                )
+            if isinstance(one, Leave) and one.how != "continue":
+                raise self.refused(node, "a turn of a parallel loop must not end it")
         return True
 
     def refuse_shared_variables(self) -> None:

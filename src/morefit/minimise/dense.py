@@ -56,7 +56,7 @@ def backward(lower: Vector, size: int, right: Vector, out: Vector) -> None:
 def invert_factor(lower: Vector, size: int, out: Vector) -> float:
     """Compute the inverse of L; return the sum of its squares, the trace of the inverse of L L^T."""
     for k in parallel(size):
-        for i in range(k):
+        for i in parallel(k):
             out[i * size + k] = 0.0
         out[k * size + k] = 1.0 / lower[k * size + k]
         for i in range(k + 1, size):
@@ -78,7 +78,7 @@ def eigen(matrix: Vector, size: int, beside: Vector, values: Vector, vectors: Ve
     ``beside`` is space for the elements beside the diagonal.
     """
     for i in parallel(size):
-        for j in range(size):
+        for j in parallel(size):
             vectors[i * size + j] = matrix[i * size + j]
     tridiagonalise(vectors, size, values, beside)
     return diagonalise(vectors, size, values, beside)
@@ -118,7 +118,7 @@ def tridiagonalise(vectors: Vector, size: int, values: Vector, beside: Vector) -
         for j in parallel(i):
             beside[j] -= half * vectors[i * size + j]
         for j in parallel(i):
-            for k in range(j + 1):
+            for k in parallel(j + 1):
                 vectors[j * size + k] -= vectors[i * size + j] * beside[k] + beside[j] * vectors[i * size + k]
         values[i] = square
     values[0] = 0.0
@@ -129,7 +129,7 @@ def tridiagonalise(vectors: Vector, size: int, values: Vector, beside: Vector) -
                 total = 0.0
                 for k in range(i):
                     total += vectors[i * size + k] * vectors[k * size + j]
-                for k in range(i):
+                for k in parallel(i):
                     vectors[k * size + j] -= total * vectors[k * size + i]
         values[i] = vectors[i * size + i]
         vectors[i * size + i] = 1.0
@@ -183,9 +183,10 @@ def ql_step(vectors: Vector, size: int, values: Vector, beside: Vector, first: i
         values[i + 1] = g + shift
         g = cosine * r - b
         for k in parallel(size):
-            last_one = vectors[k * size + i + 1]
-            vectors[k * size + i + 1] = sine * vectors[k * size + i] + cosine * last_one
-            vectors[k * size + i] = cosine * vectors[k * size + i] - sine * last_one
+            one = vectors[k * size + i]
+            next_one = vectors[k * size + i + 1]
+            vectors[k * size + i] = cosine * one - sine * next_one
+            vectors[k * size + i + 1] = sine * one + cosine * next_one
     values[first] -= shift
     beside[first] = g
     beside[last] = 0.0

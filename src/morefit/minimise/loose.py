@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import isfinite
 
 from morefit.kernel.fit_layout import END, Fit
+from morefit.kernel.program import parallel
 from morefit.minimise.quadratic_model import UNKNOWN, find_free, measure, minimise_model, restrict
 from morefit.minimise.trust_region import accept, is_finite
 
@@ -184,9 +185,9 @@ def recentre(fit: Fit) -> None:
 def remember_valley(fit: Fit) -> None:
     """Remember the present end, its errors and its covariance: other starts are chosen from these."""
     n = len(fit.x)
-    for i in range(n):
+    for i in parallel(n):
         fit.end[i] = fit.x[i]
         fit.end_error[i] = fit.error[i]
-        for j in range(n):
+        for j in parallel(n):
             known = fit.error[i] >= 0.0 and fit.error[j] >= 0.0
             fit.end_covariance[i * n + j] = fit.covariance[i * n + j] if known else 0.0

@@ -46,7 +46,7 @@ def finish(fit: Fit) -> None:
     measure(fit)
     for i in parallel(n):
         fit.move[i] = 0.0
-        for j in range(n):
+        for j in parallel(n):
             fit.covariance[i * n + j] = 0.0
     fit.fixed = n - find_free(fit)
     size = n
@@ -240,7 +240,7 @@ def multiply_result(fit: Fit) -> None:
     fit.edm *= fit.value_unit
     for i in parallel(n):
         fit.gradient[i] *= fit.value_unit
-        for j in range(n):
+        for j in parallel(n):
             fit.hessian[i * n + j] *= fit.value_unit
             fit.covariance[i * n + j] /= fit.value_unit
         if fit.error[i] >= 0.0:
@@ -349,7 +349,7 @@ def keep(fit: Fit, rank: float, status: float) -> None:
     for i in parallel(n):
         fit.best[i] = fit.x[i]
         fit.best_gradient[i] = fit.gradient[i]
-        for j in range(n):
+        for j in parallel(n):
             fit.best_hessian[i * n + j] = fit.hessian[i * n + j]
 
 
@@ -363,7 +363,7 @@ def restore(fit: Fit) -> None:
     for i in parallel(n):
         fit.x[i] = fit.best[i]
         fit.gradient[i] = fit.best_gradient[i]
-        for j in range(n):
+        for j in parallel(n):
             fit.hessian[i * n + j] = fit.best_hessian[i * n + j]
     finish(fit)
 

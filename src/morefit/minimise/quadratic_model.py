@@ -68,11 +68,10 @@ def restrict(fit: Fit, size: int) -> None:
         for j in range(n):
             slope += fit.hessian[i * n + j] * fit.move[j]
         fit.slopes[a] = slope * fit.unit[i]
-        for b in range(a + 1):
+        for b in parallel(a + 1):
             j = int(fit.free[b])
-            element = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
-            if abs(element) < NEGLIGIBLE:
-                element = 0.0
+            curvature = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
+            element = curvature if abs(curvature) > NEGLIGIBLE else 0.0
             fit.matrix[a * size + b] = element
             fit.matrix[b * size + a] = element
         if abs(fit.matrix[a * size + a]) < (LARGEST_UNIT / WIDEST) * (LARGEST_UNIT / WIDEST):

@@ -69,7 +69,7 @@ def begin(fit: Fit) -> None:
     for i in parallel(n):
         fit.trial[i] = fit.x[i]
         fit.gradient[i] = 0.0
-        for j in range(n):
+        for j in parallel(n):
             fit.hessian[i * n + j] = 0.0
 
 
@@ -154,10 +154,10 @@ def is_finite(fit: Fit) -> bool:
     """Return whether the trial point has a value and all derivatives, and no bad events."""
     n = len(fit.x)
     for i in parallel(n):
-        fit.along[i] = abs(fit.new_gradient[i])
+        infinite = 0.0
         for j in range(i + 1):
-            if not abs(fit.new_hessian[i * n + j]) < UNKNOWN:  # nor nan
-                fit.along[i] = UNKNOWN
+            infinite += 0.0 if abs(fit.new_hessian[i * n + j]) < UNKNOWN else 1.0  # also of nan
+        fit.along[i] = abs(fit.new_gradient[i]) if infinite == 0.0 else UNKNOWN
     good = has_value(fit)
     for i in range(n):
         good = good and fit.along[i] < UNKNOWN
@@ -267,7 +267,7 @@ def accept(fit: Fit) -> None:
             fit.x[i] = fit.high[i]
         elif fit.edge[i] < 0.0 and fit.trial[i] >= fit.high[i] and fit.new_gradient[i] < 0.0:
             fit.x[i] = fit.low[i]
-        for j in range(i + 1):
+        for j in parallel(i + 1):
             fit.hessian[i * n + j] = fit.new_hessian[i * n + j]
             fit.hessian[j * n + i] = fit.new_hessian[i * n + j]
 

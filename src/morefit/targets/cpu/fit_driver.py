@@ -16,7 +16,8 @@ from morefit.resources import available_cores
 from morefit.targets.ahead import compile_ahead
 from morefit.targets.cache import source_version
 from morefit.targets.cpu.abi import REPORT_WORDS, Code, argument
-from morefit.targets.cpu.compile import build_object, expect_text, find_by_key, is_compiled
+from morefit.targets.cpu.compile import build_object, expect_text, find_by_key, host, is_compiled
+from morefit.targets.cpu.denormals import DECLARED, FLUSH
 from morefit.targets.cpu.fit_stages import advance_all, begin_all, correct_all, draw, drive, scores, sums
 from morefit.targets.cpu.writer import Vector, Writer
 from morefit.text.progress import Bar
@@ -28,18 +29,20 @@ define internal i64 @take_toy(i64 %counter) alwaysinline {
   ret i64 %toy
 }"""
 CALLS = """\
-define internal void @call_table(i64 %function, i64 %table) alwaysinline {
+define internal void @call_table(i64 %function, i64 %table) alwaysinline {{
   %f = inttoptr i64 %function to ptr
   %t = inttoptr i64 %table to ptr
   call void %f(ptr %t)
   ret void
-}
-define internal void @call_block(i64 %function, i64 %table, i64 %set, i64 %begin, i64 %end, i64 %task) alwaysinline {
+}}
+define internal void @call_block(i64 %function, i64 %table, i64 %set, i64 %begin, i64 %end, i64 %task) alwaysinline {{
   %f = inttoptr i64 %function to ptr
   %t = inttoptr i64 %table to ptr
+{flush}
   call void %f(ptr %t, i64 %set, i64 %begin, i64 %end, i64 %task)
+{restore}
   ret void
-}"""
+}}"""
 COPY = """\
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define internal void @copy_numbers(i64 %source, i64 %target, i64 %count) alwaysinline {
@@ -62,7 +65,10 @@ def drive_text(driver: Driver, layout: FitLayout) -> str:
     own += [scores, correct_all] if driver.weighted else []
     stages = [read_program(stage, record) for stage in own]
     texts = program_text(driver.program, *stages)
-    return "\n".join([*DECLARATIONS, CALLS, COPY, TAKE, *texts])
+    machine = host().machine
+    flush, restore = FLUSH[machine]
+    calls = CALLS.format(flush=flush, restore=restore)
+    return "\n".join([*DECLARATIONS, *DECLARED[machine], calls, COPY, TAKE, *texts])
 
 
 def identity(driver: Driver, layout: FitLayout) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from morefit.kernel.ir import Atom, Body, Kernel, Line, NodeLoop, Sample, Store,
 from morefit.random.xoshiro import BLOCK
 from morefit.targets.cpu import vecmath
 from morefit.targets.cpu.abi import Target, argument, find_tables
+from morefit.targets.cpu.denormals import DECLARED, FLUSH
 from morefit.targets.cpu.emit import emit_body
 from morefit.targets.cpu.loop import Block
 from morefit.targets.cpu.reduce_blocks import combine_text
@@ -54,7 +55,7 @@ def render(kernel: Kernel, target: Target) -> str:
         declarations |= declared
     functions = [called_if_often(text, [*texts, *functions]) for text in functions]
     head = [f"; {line}" for line in str(kernel).splitlines()]
-    return "\n".join([*head, *sorted(set(declarations.values()) | EXTRA[target.machine]), *functions, *texts,
+    return "\n".join([*head, *sorted(set(declarations.values()) | set(DECLARED[target.machine])), *functions, *texts,
                       work_text(target), RUN[type(kernel.frame)]])  # fmt: skip
 
 
@@ -177,28 +178,6 @@ def cut_body(body: Body) -> list[Piece]:
     ]
 
 
-# how to flush denormals to zero around the loop and to put back what was there: they cost a factor two
-DENORMALS = {
-    "x86": (
-        "  %old = alloca i32\n  %new = alloca i32\n  call void @llvm.x86.sse.stmxcsr(ptr %old)\n"
-        "  %was = load i32, ptr %old\n  %flush = or i32 %was, 32832\n  store i32 %flush, ptr %new\n"
-        "  call void @llvm.x86.sse.ldmxcsr(ptr %new)\n",
-        "  call void @llvm.x86.sse.ldmxcsr(ptr %old)\n",
-    ),
-    "arm": (
-        "  %was = call i64 @llvm.aarch64.get.fpcr()\n  %flush = or i64 %was, 16777216\n"
-        "  call void @llvm.aarch64.set.fpcr(i64 %flush)\n",
-        "  call void @llvm.aarch64.set.fpcr(i64 %was)\n",
-    ),
-    "other": ("", ""),
-}
-EXTRA: dict[str, set[str]] = {
-    "x86": {"declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"},
-    "arm": {"declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"},
-    "other": set(),
-}
-
-
 def work_text(target: Target) -> str:
     """Take tasks from the counter until none is left."""
     head, task = Writer(Vector(1), "h"), Writer(Vector(1), "t")
@@ -218,10 +197,10 @@ def work_text(target: Target) -> str:
     full = task.let(f"add i64 {begin}, {BLOCK}")
     stop = load(stops, bounds)
     end = task.let(f"call i64 @llvm.smin.i64(i64 {full}, i64 {stop})")
-    flush, restore = DENORMALS[target.machine]
+    flush, restore = FLUSH[target.machine]
     return "\n".join([
         "declare i64 @llvm.smin.i64(i64, i64)",
-        "define void @work(ptr noalias %args) {", "entry:", flush.rstrip("\n"), *head.lines, "  br label %take",
+        "define void @work(ptr noalias %args) {", "entry:", flush, *head.lines, "  br label %take",
         "take:",
         f"  %from = atomicrmw add ptr {counter}, i64 {grain} seq_cst",
         f"  %wish = add i64 %from, {grain}",
@@ -235,7 +214,7 @@ def work_text(target: Target) -> str:
         "  %after = add i64 %task, 1",
         "  %more = icmp slt i64 %after, %to",
         "  br i1 %more, label %next, label %take",
-        "done:", restore.rstrip("\n"), "  ret void", "}",
+        "done:", restore, "  ret void", "}",
     ])  # fmt: skip
 
 

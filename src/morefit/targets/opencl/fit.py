@@ -100,7 +100,7 @@ def alike(fits: Mapping[int, tuple[FitRunner, ToyBatch]]) -> list[list[int]]:
 def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: Array) -> None:
     """Fit toys, and put the first numbers of the record of each into a row."""
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
-    small = row_sums(toys.sizes) < FEW_EVENTS
+    small = toys.sizes.max(axis=1) < FEW_EVENTS  # in each part, whose blocks a group sums
     for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
         if not len(some):
             continue

@@ -32,7 +32,7 @@ SHARED = frozenset({"numbers"})  # the arrays of the program that all toys read
 def counts_functions(d: Dialect) -> list[str]:
     """Write the program that sums over bins, for items whose numbers lie side by side; whole fits eliminate nothing."""
     functions = read_program(sum_at_point, {}).functions
-    return [line for f in functions for line in function_lines(f, d.memory, TileWriter(TILE, SHARED))]
+    return [line for f in functions for line in function_lines(f, d.memory, TileWriter(TILE, shared=SHARED))]
 
 
 class CountsText:

@@ -29,7 +29,7 @@ class StepSource:
     @cached_property
     def text(self) -> str:
         shape, d = self.shape, self.d
-        writer = GroupWriter(shape.pitch, d) if shape.wide else Writer(shape.pitch)
+        writer = GroupWriter(shape.pitch, dialect=d) if shape.wide else Writer(shape.pitch)
         functions = self.driver.program.without_stages()
         return "\n".join([
             f"// the step of {shape.layout.count} parameters in {d.name}",

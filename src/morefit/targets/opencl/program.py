@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 from morefit.dataclass import dataclass
 from morefit.kernel.program import Kind
@@ -23,6 +24,7 @@ from morefit.kernel.statements import (
     Statement,
     Value,
     While,
+    nodes_in,
 )
 from morefit.targets.opencl.dialect import OPENCL, Dialect, indented, number_text
 
@@ -34,6 +36,7 @@ CALLS = {
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
 SYMBOLS = {"and": "&&", "or": "||"}
 REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
+TOGETHER = 4  # turns of a loop whose numbers are on their way from memory at the same time
 
 
 def function_lines(function: Function, memory: str, writer: Writer) -> list[str]:
@@ -61,6 +64,7 @@ class Writer:
     """Writes what one work item runs; the numbers of arrays and records are ``pitch`` apart in memory."""
 
     pitch: int = 1
+    names: Mapping[str, str] = field(default_factory=dict)  # of what has another one in the text
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
         return [line for s in statements for line in self.statement_lines(s)]
@@ -89,18 +93,41 @@ class Writer:
         """Write a loop; what the body assigns does not change its end."""
         test, name = "<" if s.step > 0 else ">", named(s.name, Kind.INT)
         fixed = isinstance(s.end, Number)
-        end = self.text(s.end) if fixed else f"{name}end"
-        head = f"for ({name} = {self.text(s.begin)}; {name} {test} {end}; {name} += {s.step}) {{"
-        # unrolled, the loops of a driver take compilers seconds and devices as long as before
-        loop = ["#pragma unroll 1", head, *indented(self.lines(s.body)), "}"]
-        return loop if fixed else ["{", *indented([f"const int {end} = {self.text(s.end)};", *loop]), "}"]
+        end, begin = self.text(s.end) if fixed else f"{name}end", f"{name} = {self.text(s.begin)}"
+        loops = []
+        if s.parallel and stores_at_end(s.body):
+            head = f"for ({begin}; {name} < {end} - {TOGETHER - 1}; {name} += {TOGETHER}) {{"
+            loops, begin = ["#pragma unroll 1", head, *indented(self.turns_together(s)), "}"], ""
+        # unrolled, all loops of a driver would take compilers seconds; only where nothing is stored or decided is it faster
+        unrolled = TOGETHER if all(isinstance(one, Assign) for one in s.body) and not calls(s.body) else 1
+        head = f"for ({begin}; {name} {test} {end}; {name} += {s.step}) {{"
+        loops += [f"#pragma unroll {unrolled}", head, *indented(self.lines(s.body)), "}"]
+        return loops if fixed else ["{", *indented([f"const int {end} = {self.text(s.end)};", *loops]), "}"]
+
+    def turns_together(self, s: For) -> list[str]:
+        """Write some turns of a parallel loop at a time: all that they compute, then all that they store.
+
+        Compilers read nothing ahead of a store, so that each turn would wait for memory alone.
+        """
+        name = named(s.name, Kind.INT)
+        made, stores = list[str](), list[str]()
+        for turn in range(TOGETHER):
+            own = {one.name: f"{one.name}_{turn}" for one in s.body if isinstance(one, Assign)}
+            writer = replace(self, names={**self.names, **own, s.name: f"({name} + {turn})"})
+            for k, one in enumerate(s.body):
+                if isinstance(one, Assign):
+                    made.append(f"const {TYPES[one.value.kind]} {own[one.name]} = {writer.text(one.value)};")
+                elif isinstance(one, Put):
+                    made.append(f"const double stored{k}_{turn} = {writer.text(one.value)};")
+                    stores.append(f"{writer.text(one.place)} = stored{k}_{turn};")
+        return [*made, *stores]
 
     def text(self, value: Value) -> str:
         """Write an expression."""
         if isinstance(value, Number):
             return number_text(float(value.value)) if value.kind is Kind.FLOAT else str(int(value.value))
         if isinstance(value, Name):
-            return named(value.name, value.kind)
+            return self.names.get(value.name) or named(value.name, value.kind)
         if isinstance(value, Part):
             first = value.first * self.pitch
             return f"({value.record} + {first})" if value.kind is Kind.VECTOR else f"{value.record}[{first}]"
@@ -157,6 +184,38 @@ class TileWriter(Writer):
     def pitch_of(self, array: Value) -> int:
         own = isinstance(array, Name) and array.kind is Kind.VECTOR and array.name not in self.shared
         return self.pitch if own else 1
+
+
+def calls(body: Sequence[Statement]) -> bool:
+    """Return whether statements call other functions."""
+    return any(isinstance(one, Call) for one in nodes_in(tuple(body)))
+
+
+def stores_at_end(body: Sequence[Statement]) -> bool:
+    """Return whether a turn only computes and stores, and may store at its end: it reads nothing that it has stored."""
+    stored, assigned = list[Value](), set[str]()
+    own = {one.name for one in body if isinstance(one, Assign)}
+    for one in body:
+        if not isinstance(one, Assign | Put):
+            return False
+        read = (one.value, one.place.index) if isinstance(one, Put) and isinstance(one.place, Element) else one.value
+        nodes = list(nodes_in(read))
+        early = {n.name for n in nodes if isinstance(n, Name)} & own - assigned
+        arrays = [n.array if isinstance(n, Element) else n for n in nodes if isinstance(n, Element | Part)]
+        if early or any(may_be_one(array, other) for array in arrays for other in stored):
+            return False
+        if isinstance(one, Put):
+            stored.append(one.place.array if isinstance(one.place, Element) else one.place)
+        elif one.name in assigned:
+            return False
+        else:
+            assigned.add(one.name)
+    return not calls(body)
+
+
+def may_be_one(one: Value, other: Value) -> bool:
+    """Return whether two arrays may be the same: fields of a record are not, arguments may be."""
+    return one == other or not (isinstance(one, Part) and isinstance(other, Part))
 
 
 def operation(op: str, kind: Kind, args: Sequence[str]) -> str:
