@@ -377,8 +377,22 @@ def parallel_turns(box: Box, i: int, j: int) -> None:
         box.b += box.v[k]
 
 
+def parallel_turns_inside(box: Box, i: int, j: int) -> None:
+    n = len(box.v)
+    for k in parallel(n):
+        scale = 1.0 + k
+        for m in parallel(2):
+            part = scale * box.v[k] + m
+            box.out[2 * k + m] = part
+    for k in parallel(1 + abs(i) % 3, n):  # of another number of turns
+        part = box.a + k
+        if box.v[k] > 0.0:
+            for m in parallel(1):
+                box.v[k] = sqrt(box.v[k]) * part + m
+
+
 DRIVERS = (
     arithmetic, whole_numbers, comparisons, conditions, functions, choices, tuples, augmented, counted, moving_ends,
     waiting, leaving_loops, early_return, calls, only_where_needed, lengths, constants, aliases, names_of_other_languages,
-    parallel_turns, changed_on_some_ways,
+    parallel_turns, parallel_turns_inside, changed_on_some_ways,
 )  # fmt: skip

@@ -12,9 +12,10 @@ from morefit.kernel.program import Layout, Record, Vector, parallel, vector_at
 class Box(Record):
     a: float
     v: Vector
+    w: Vector
 
 
-LAYOUT = Layout((("a", None), ("v", 3)))
+LAYOUT = Layout((("a", None), ("v", 3), ("w", 9)))
 TEXT = "text"
 
 
@@ -327,8 +328,10 @@ def parallel_end(box: Box) -> None:
 
 def parallel_in_parallel(box: Box) -> None:
     for i in parallel(3):
-        for j in parallel(3):
-            box.v[i] = j
+        for j in parallel(i):
+            total = box.v[j]
+            box.w[3 * i + j] = total
+        box.v[i] = total
 
 
 def parallel_store(box: Box) -> None:

@@ -90,7 +90,7 @@ def test_compiled_as_opencl_c_a_driver_computes_what_python_does(on_device, name
     np.testing.assert_array_equal(on_device(name), as_python(name))
 
 
-@pytest.mark.parametrize("name", ["parallel_turns", "augmented", "leaving_loops"])
+@pytest.mark.parametrize("name", ["parallel_turns", "parallel_turns_inside", "augmented", "leaving_loops"])
 def test_items_of_a_group_compute_together_what_python_does(name):
     there(OpenCL())
     from morefit.targets.opencl.device import open_device, set_arguments
@@ -113,8 +113,8 @@ def test_items_of_a_group_compute_together_what_python_does(name):
 
 
 REFUSALS = {
-    "parallel_end": "a turn of a parallel loop must not end it, nor have such loops inside",
-    "parallel_in_parallel": "a turn of a parallel loop must not end it, nor have such loops inside",
+    "parallel_end": "a turn of a parallel loop must not end it, got for i in parallel(3):",
+    "parallel_in_parallel": "a variable that a parallel loop assigns is read only there, got total",
     "parallel_store": "a turn of a parallel loop must not call 'stores', which stores numbers",
     "parallel_variable": "a variable that a parallel loop assigns is read only there, got total",
     "parallel_step": "loops run over a range, or a parallel one without a step",

@@ -109,7 +109,7 @@ class FunctionReader:
         self.values = ValueReader(node, function.__globals__, reader.callee, reader.stages)
         self.variables, self.refused = self.values.variables, self.values.refused
         self.loops: list[str] = []  # variables of the loops around a statement
-        self.turn_variables: set[str] = set()  # which parallel loops assign
+        self.assigned: dict[str, set[tuple[ast.For, ...]]] = {}  # variables, in turns of which parallel loops
 
     def read(self) -> Function:
         node, kind = self.node, self.returned_kind()
@@ -227,8 +227,7 @@ class FunctionReader:
         if target.id in self.loops:
             raise self.refused(target, "the variable of a loop stays as it is inside")
         self.values.ended.discard(target.id)
-        if self.values.in_turn:
-            self.turn_variables.add(target.id)
+        self.assigned.setdefault(target.id, set()).add(self.values.turns)
         known = self.variables.setdefault(target.id, value.kind)
         value = as_float(value) if known is Kind.FLOAT else value
         if known is not value.kind:
@@ -251,10 +250,10 @@ class FunctionReader:
             raise self.refused(node, "the variable of a loop needs a name of its own")
         self.values.ended.discard(name)
         self.loops.append(name)
-        outside = self.values.in_turn
-        self.values.in_turn = outside or is_parallel_loop(node)
+        outside = self.values.turns
+        self.values.turns = (*outside, node) if is_parallel_loop(node) else outside
         body = tuple(self.statements(node.body))
-        self.values.in_turn = outside
+        self.values.turns = outside
         self.loops.pop()
         self.values.ended.add(name)
         return For(name, begin, end, step, body, parallel=self.is_parallel(node, body))
@@ -273,9 +272,12 @@ class FunctionReader:
         return True
 
     def refuse_shared_variables(self) -> None:
-        """Refuse a variable that a parallel loop assigns and that is read elsewhere: every turn has its own."""
-        for name, node in self.values.read_outside.items():
-            if name in self.turn_variables:
+        """Refuse a variable that a parallel loop assigns and that is read elsewhere, also around that loop: every turn has its own."""
+        for (name, turns), node in self.values.read.items():
+            assigned = self.assigned.get(name, set())
+            here = {own for own in assigned if own == turns[: len(own)]}
+            # one that turns of these loops assign as well is another one
+            if any(all(own[: len(known)] == known for known in here) for own in assigned - here):
                 raise self.refused(node, "a variable that a parallel loop assigns is read only there")
 
     def step(self, node: ast.expr) -> int:

@@ -47,8 +47,10 @@ class ValueReader:
     variables: dict[str, Kind] = field(default_factory=dict)
     records: dict[str, Layout] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)  # variables of loops that have ended
-    in_turn: bool = False  # of a parallel loop
-    read_outside: dict[str, ast.Name] = field(default_factory=dict)  # variables read elsewhere, where first
+    turns: tuple[ast.For, ...] = ()  # the parallel loops around what is read
+    read: dict[tuple[str, tuple[ast.For, ...]], ast.Name] = field(
+        default_factory=dict
+    )  # variables in turns, where first
 
     def refused(self, node: ast.AST, rule: str) -> CompileError:
         """Return the error of a line that breaks a rule of the language."""
@@ -95,8 +97,7 @@ class ValueReader:
         if node.id in self.ended:
             raise self.refused(node, "the variable of a loop is not known after it")
         if node.id in self.variables:
-            if not self.in_turn:
-                self.read_outside.setdefault(node.id, node)
+            self.read.setdefault((node.id, self.turns), node)
             return Name(node.id, self.variables[node.id])
         if node.id not in self.constants:
             raise self.refused(node, "a name must be an argument, a variable or a constant of the module")

@@ -65,13 +65,13 @@ def restrict(fit: Fit, size: int) -> None:
     for a in parallel(size):
         i = int(fit.free[a])
         slope = fit.gradient[i]
-        for j in range(n):
-            slope += fit.hessian[i * n + j] * fit.move[j]
+        for k in range(n):
+            slope += fit.hessian[i * n + k] * fit.move[k]
         fit.slopes[a] = slope * fit.unit[i]
         for b in parallel(a + 1):
             j = int(fit.free[b])
             curvature = fit.hessian[i * n + j] * fit.unit[i] * fit.unit[j]
-            element = curvature if abs(curvature) > NEGLIGIBLE else 0.0
+            element = 0.0 if abs(curvature) < NEGLIGIBLE else curvature
             fit.matrix[a * size + b] = element
             fit.matrix[b * size + a] = element
         if abs(fit.matrix[a * size + a]) < (LARGEST_UNIT / WIDEST) * (LARGEST_UNIT / WIDEST):

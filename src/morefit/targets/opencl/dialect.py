@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -88,20 +88,30 @@ class Names:
 
     precision: Precision = Precision.DOUBLE
     known: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.taken = set(self.known.values())
+
+    def know(self, texts: Mapping[str, str]) -> None:
+        """Take what stands for some names as it is."""
+        self.known |= texts
+        self.taken.update(texts.values())
 
     def add(self, name: str, role: str, shown: str | None = None) -> str:
         """Make an identifier, such as ``c_weight_of_the_event`` for a column; ``shown`` stands for a longer name."""
         plain = f"{role}_{re.sub(r'[^0-9A-Za-z]+', '_', name if shown is None else shown).strip('_')}"
-        taken = set(self.known.values())
-        while plain in taken:
+        while plain in self.taken:
             plain += "_"
-        self.known[name] = plain
+        self.know({name: plain})
         return plain
 
     def target(self, name: str) -> str:
         """Take the name of a line as it is: a letter or two and a number."""
-        self.known[name] = name if name not in self.known.values() else f"{name}_"
-        return self.known[name]
+        own = f"{name}_" if name in self.taken else name
+        self.known[name] = own
+        self.taken.add(own)
+        return own
 
     def atom(self, value: Atom) -> str:
         return self.known[value] if isinstance(value, str) else number_text(value, self.precision)

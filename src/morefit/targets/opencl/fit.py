@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers, row_sums
+from morefit.arrays import Array, Integers
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver

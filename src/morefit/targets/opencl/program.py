@@ -36,7 +36,7 @@ CALLS = {
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
 SYMBOLS = {"and": "&&", "or": "||"}
 REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
-TOGETHER = 4  # turns of a loop whose numbers are on their way from memory at the same time
+TOGETHER = 2  # turns of a loop whose numbers are on their way from memory at the same time
 
 
 def function_lines(function: Function, memory: str, writer: Writer) -> list[str]:
@@ -198,7 +198,11 @@ def stores_at_end(body: Sequence[Statement]) -> bool:
     for one in body:
         if not isinstance(one, Assign | Put):
             return False
-        read = (one.value, one.place.index) if isinstance(one, Put) and isinstance(one.place, Element) else one.value
+        read = (
+            (one.value, one.place.index)
+            if isinstance(one, Put) and isinstance(one.place, Element)
+            else one.value
+        )
         nodes = list(nodes_in(read))
         early = {n.name for n in nodes if isinstance(n, Name)} & own - assigned
         arrays = [n.array if isinstance(n, Element) else n for n in nodes if isinstance(n, Element | Part)]

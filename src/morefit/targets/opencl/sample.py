@@ -205,7 +205,7 @@ class Draw:
     def candidate(self) -> Candidate:
         kernel, names = self.kernel, self.names
         numbers = f"numbers{self.suffix}{'[row]' if self.rows else ''}.number"
-        names.known |= {f"{NUMBER}{k}": f"{numbers}[{k}]" for k in range(self.numbers)}
+        names.know({f"{NUMBER}{k}": f"{numbers}[{k}]" for k in range(self.numbers)})
         calls, used = kernel.draws.calls, kernel.per_event.reads
         body = body_lines(kernel.per_event, names, "double")
         *drawn, accept, above = (names.atom(a) for a in kernel.per_event.results)

@@ -156,8 +156,8 @@ class KernelSource:
                 names.add(name, role)
         if shares_scalars(self.kernel, self.dialect):
             places = enumerate(self.kernel.scalars)
-            names.known |= {name: f"{SHARED_SCALARS}[{k}]" for k, name in places}
-        names.known |= self.table_names()
+            names.know({name: f"{SHARED_SCALARS}[{k}]" for k, name in places})
+        names.know(self.table_names())
         return names
 
     def table_names(self) -> dict[str, str]:
