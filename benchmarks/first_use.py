@@ -1,7 +1,8 @@
 """Time new processes to their first toy and their first fit: ``python benchmarks/first_use.py`` prints a table.
 
 Each is a process of its own, first with empty caches (morefit's and the driver's), then with what the first left there. Seconds
-are those of the import, of opening the device, and from there to the end of the toy or of the fit. The median of several.
+are those of the import, of opening the device, and from there to the end of the toy or of the fit. The median of several. Python
+has its bytecode, as pip leaves it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def work(what: str, name: str, backend_name: str, events_file: Path) -> dict[str
 def start(command: list[str], cache: str) -> dict[str, float]:
     """Use a model in a process of its own."""
     environment = os.environ | {"MOREFIT_CACHE_DIR": cache, "CUDA_CACHE_PATH": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     answer = subprocess.run(
         [sys.executable, __file__, *command], env=environment, stdout=subprocess.PIPE, check=True
     )
@@ -102,6 +104,8 @@ def main() -> None:
             events = Path(folder) / f"{number}.npz"
             save_events(name, events)
             for what in ("toy", "fit"):
+                if number == 0:  # writes bytecode
+                    time_model(what, name, options.backend, 1, events)
                 row = time_model(what, name, options.backend, options.rounds, events)
                 table[f"{name}: {what}"] = row
                 print_row(f"{name}: {what}", row)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from morefit.arrays import Array, Integers
+from morefit.arrays import Array, Integers, row_maxima
 from morefit.dataclass import dataclass
 from morefit.kernel.fit_layout import FitLayout
 from morefit.kernel.program import Driver
@@ -100,7 +100,7 @@ def alike(fits: Mapping[int, tuple[FitRunner, ToyBatch]]) -> list[list[int]]:
 def run_joined(runner: FitRunner, group: int | None, toys: JoinedToys, results: Array) -> None:
     """Fit toys, and put the first numbers of the record of each into a row."""
     # a toy's size alone decides how it is fitted: bitwise independent of which toys are in the batch
-    small = toys.sizes.max(axis=1) < FEW_EVENTS  # in each part, whose blocks a group sums
+    small = row_maxima(toys.sizes) < FEW_EVENTS  # in each part, whose blocks a group sums
     for items, some in ((SMALL_GROUP, np.flatnonzero(small)), (LARGE_GROUP, np.flatnonzero(~small))):
         if not len(some):
             continue
@@ -285,8 +285,9 @@ class FitRunner:
         )
         own += sum(counts_room(part.table) for part in self.job.parts if isinstance(part, CountsPart))
         each = min(MAX_BYTES, int(SHARE * self.device.info.memory)) // 8
-        alike = max(min(int(each // (sizes.max(axis=0) @ columns + own)), MAX_TOYS), 1)
-        if len(some) <= alike or (sizes == sizes[0]).all():
+        most = np.array([counts.max() for counts in sizes.T])
+        alike = max(min(int(each // (most @ columns + own)), MAX_TOYS), 1)
+        if len(some) <= alike or all(counts.min() == counts.max() for counts in sizes.T):
             return [place_of(some[k : k + alike]) for k in range(0, len(some), alike)]
         part = np.arange(len(some)) // MAX_TOYS + np.cumsum(sizes[some] @ columns + own) // each
         return [place_of(one) for one in np.split(some, np.flatnonzero(np.diff(part)) + 1)]

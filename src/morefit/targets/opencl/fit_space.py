@@ -59,11 +59,14 @@ class JoinedToys:
     ) -> JoinedToys:
         """Join batches whose parts are drawn with these numbers, and what they measure with those."""
         lengths, first = [len(toys) for toys in batches], batches[0].first
-        numbered = [toys.first - first + toys.own_offsets for toys in batches]
+        numbered = [
+            np.add(toys.own_offsets, toys.first - first, dtype=np.int32, casting="same_kind")
+            for toys in batches
+        ]
         return cls(
             sizes=np.concatenate([toys.sizes for toys in batches]) if len(batches) > 1 else batches[0].sizes,
             first=first,
-            offsets=np.concatenate(numbered).astype(np.int32),
+            offsets=np.concatenate(numbered) if len(batches) > 1 else numbered[0],
             rows=np.repeat(np.arange(len(batches), dtype=np.int32), lengths),
             records=np.array([toys.record for toys in batches]),
             parts=tuple(
