@@ -1,4 +1,4 @@
-"""Time new processes to their first toy and their first fit: ``python benchmarks/first_use.py`` prints a table.
+"""Time new processes to their first toy and their first fit of models of real analyses: ``python benchmarks/first_use.py`` prints a table.
 
 Each is a process of its own, first with empty caches (morefit's and the driver's), then with what the first left there. Seconds
 are those of the import, of opening the device, and from there to the end of the toy or of the fit. The median of several. Python
@@ -20,21 +20,13 @@ from typing import Any
 
 BEGIN = time.perf_counter()
 WORKER = "--worker"  # run by a fresh process: print the seconds of one model as JSON
-MODELS = (
-    "the paper's mass model",
-    "two Crystal Balls + exponential",
-    "Johnson + threshold, by quadrature",
-    "14 parameters",
-    "30 fractions",
-    "61 parameters",
-)
 STEPS = ("import", "open", "first")
 
 
 def work(what: str, name: str, backend_name: str, events_file: Path) -> dict[str, float]:
     """Draw and fit a toy, or fit data, for the first time in this process."""
     import morefit as mf
-    from analyses import ANALYSES, backend_of, make_ensemble, np
+    from analyses import ANALYSES, backend_of, make_ensemble, np, with_data
 
     imported = time.perf_counter()
     backend = backend_of(backend_name)
@@ -44,8 +36,12 @@ def work(what: str, name: str, backend_name: str, events_file: Path) -> dict[str
         ensemble, events = make_ensemble(name, backend)
         ensemble.draw(0, events[None]).fit()
     else:
+        likelihood, data = ANALYSES[name]().likelihood, list[Any]()
         with np.load(events_file) as columns:
-            mf.fit(ANALYSES[name]().likelihood.parts[0].model, dict(columns), backend=backend)
+            for k, part in enumerate(likelihood.parts):
+                own = {column.partition(" ")[2]: column for column in columns if column.startswith(f"{k} ")}
+                data.append(part.read({column: columns[stored] for column, stored in own.items()}))
+        mf.fit(with_data(likelihood, data), backend=backend)
     return dict(zip(STEPS, (imported - BEGIN, opened - imported, time.perf_counter() - opened), strict=True))
 
 
@@ -60,12 +56,18 @@ def start(command: list[str], cache: str) -> dict[str, float]:
     return found
 
 
+def drawn_models() -> list[str]:
+    from analyses import ANALYSES
+
+    return [name for name, make in ANALYSES.items() if not make().given]
+
+
 def save_events(name: str, path: Path) -> None:
-    """Write the events of one toy, for fits."""
+    """Write the events of one toy, for fits; names are part and observable."""
     from analyses import datasets, make_ensemble, mf, np
 
-    ((data,),) = datasets(name, make_ensemble(name, mf.Cpu(threads=1))[0], 1)
-    np.savez(path, **{column: data[column] for column in data.names})
+    (toy,) = datasets(name, make_ensemble(name, mf.Cpu(threads=1))[0], 1)
+    np.savez(path, **{f"{k} {column}": part[column] for k, part in enumerate(toy) for column in part.names})
 
 
 def time_model(what: str, name: str, backend: str, rounds: int, events: Path) -> dict[str, Any]:
@@ -87,7 +89,9 @@ def print_row(name: str, row: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", default=MODELS, help="as benchmarks/analyses.py names them")
+    parser.add_argument(
+        "--models", nargs="*", help="as benchmarks/analyses.py names them (default: all that are drawn)"
+    )
     parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -97,10 +101,11 @@ def main() -> None:
     if options.worker:
         print(json.dumps(work(options.worker, options.models[0], options.backend, options.events)))
         return
+    models = options.models or drawn_models()
     print(f"{'median (largest), seconds':40s} {'import':>7s} {'open':>7s} {'cold':>14s} {'warm':>14s}")
     table: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, name in enumerate(options.models):
+        for number, name in enumerate(models):
             events = Path(folder) / f"{number}.npz"
             save_events(name, events)
             for what in ("toy", "fit"):

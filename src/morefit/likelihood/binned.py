@@ -233,6 +233,10 @@ class BinnedLikelihood(CountsLikelihood):
     def is_unresolved(self, moved: Changed, values: Mapping[str, float]) -> bool:
         return super().is_unresolved(moved, values) or bool(self.unresolved_rows(values).any())
 
+    @property
+    def has_unjudged_integrals(self) -> bool:
+        return bool(self.model.rules)
+
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
         integrals, wrong = integrals_over(self.model.source, self.model.edges, {}), np.zeros(1, np.bool_)
         for pdf, area in self.model.rules:

@@ -337,8 +337,13 @@ class Likelihood(EventSums):
         """Return whether integrals for each event, or over bins, are inaccurate at values of all parameters, some of which have moved."""
         return self.source is not None and is_unresolved(self.source, moved)
 
+    @property
+    def has_unjudged_integrals(self) -> bool:
+        """Whether it has integrals that compiled code does not judge itself."""
+        return False
+
     def unresolved_rows(self, values: Mapping[str, Any]) -> Flags:
-        """Return at which of many values of its parameters integrals are wrong that compiled code does not judge itself."""
+        """Return at which of many values of its parameters such integrals are wrong."""
         return np.zeros(1, np.bool_)
 
     def values_at(self, x: Point) -> dict[str, float]:

@@ -58,13 +58,16 @@ def suspects(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> Intege
     """Return the fits where an integral for each event, or over bins, may be wrong."""
     wrong = np.zeros(len(toys), np.bool_)
     for k, part in enumerate(ensemble.fitted.parts):
+        source = part.source if part.has_node_sums else None
+        if source is None and not part.has_unjudged_integrals:
+            continue
         own = np.flatnonzero(known & (toys.sizes[:, k] > 0))
         if not len(own):
             continue
         values = values_of(ensemble, fits.values[own].T)
         wrong[own] |= part.unresolved_rows(values)
-        if part.has_node_sums and part.source is not None:
-            wrong[own] |= coarse_rows(part.source, values, toys.events_to_check(own, k, part), part.settings)
+        if source is not None:
+            wrong[own] |= coarse_rows(source, values, toys.events_to_check(own, k, part), part.settings)
     return np.flatnonzero(wrong)
 
 
