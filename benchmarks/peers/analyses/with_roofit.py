@@ -50,8 +50,10 @@ class Workshop:
         return self.make("RooCBShape", x, self[mu], self[sigma], alpha, self.number(power))
 
 
-def fit_with(model: Model) -> Callable[[Sequence[Floating], int], Callable[[Sequence[Part]], Found]]:
-    """Return what makes fits of a model."""
+def fit_with(
+    model: Model, conditional: str | None = None
+) -> Callable[[Sequence[Floating], int], Callable[[Sequence[Part]], Found]]:
+    """Return what makes fits of a model, given one of its observables if that is named."""
 
     def make(floating: Sequence[Floating], strategy: int) -> Callable[[Sequence[Part]], Found]:
         workshop = Workshop(floating)
@@ -64,7 +66,7 @@ def fit_with(model: Model) -> Callable[[Sequence[Floating], int], Callable[[Sequ
                 workshop[p.name].setVal(p.start)
                 workshop[p.name].setError(p.step)
             data = take(parts, category)
-            options = {"EvalBackend": "cpu"}
+            options = nll_options(workshop, conditional)
             if workshop.constraints:
                 options["ExternalConstraints"] = ROOT.RooArgSet(*workshop.constraints)
             nll = joined.createNLL(data, **options)
@@ -79,6 +81,14 @@ def fit_with(model: Model) -> Callable[[Sequence[Floating], int], Callable[[Sequ
         return fit
 
     return make
+
+
+def nll_options(workshop: Workshop, conditional: str | None) -> dict[str, Any]:
+    """Return the options of a likelihood, given one of the observables if that is named."""
+    options: dict[str, Any] = {"EvalBackend": "cpu"}
+    if conditional is not None:
+        options["ConditionalObservables"] = ROOT.RooArgSet(workshop.observables[conditional])
+    return options
 
 
 def simultaneous(workshop: Workshop, pdfs: Sequence[Any]) -> tuple[Any, Any]:
@@ -196,6 +206,12 @@ def sixty_one_parameters(w: Workshop) -> Any:
     return add(w, [*peaks, background], [*(w[f"N{k}"] for k in range(20)), w["Nb"]])
 
 
+def decay(w: Workshop) -> Any:
+    t, error = w.observable("t", -1.0, 12.0), w.observable("sigma_t", 0.005, 0.2)
+    resolution = w.make("RooGaussModel", t, w.number(0.0), w["scale"], error)
+    return w.make("RooDecay", t, w["tau"], resolution, ROOT.RooDecay.SingleSided)
+
+
 MODELS = {
     "the paper's mass model": fit_with(mass),
     "two Crystal Balls + exponential": fit_with(two_crystal_balls),
@@ -208,6 +224,7 @@ MODELS = {
     "61 parameters": fit_with(sixty_one_parameters),
     "weighted mass fit": fit_with(mass),
     "weighted mass fit, datasets given": fit_with(mass),
+    "decay, per-event resolution": fit_with(decay, "sigma_t"),
 }
 
 
@@ -221,10 +238,7 @@ def value_of(model: Model, conditional: str | None = None) -> Callable[[Sequence
         workshop = Workshop(floating)
         pdf = model(workshop)
         data = workshop.keep(taker(workshop, [pdf])([part], None))
-        options: dict[str, Any] = {"EvalBackend": "cpu"}
-        if conditional is not None:
-            options["ConditionalObservables"] = ROOT.RooArgSet(workshop.observables[conditional])
-        nll = workshop.keep(pdf.createNLL(data, **options))
+        nll = workshop.keep(pdf.createNLL(data, **nll_options(workshop, conditional)))
 
         def value(values: dict[str, float]) -> float:
             for name, number in values.items():
@@ -241,12 +255,6 @@ def double_crystal_ball(w: Workshop) -> Any:
     names = ("mu", "sigma", "alpha_left", "n_left", "alpha_right", "n_right")
     signal = w.make("RooCrystalBall", m, *(w[n] for n in names))
     return add(w, [signal, w.make("RooChebychev", m, ROOT.RooArgList(w["c1"], w["c2"]))], [w["f"]])
-
-
-def decay(w: Workshop) -> Any:
-    t, error = w.observable("t", -1.0, 12.0), w.observable("sigma_t", 0.005, 0.2)
-    resolution = w.make("RooGaussModel", t, w.number(0.0), w["scale"], error)
-    return w.make("RooDecay", t, w["tau"], resolution, ROOT.RooDecay.SingleSided)
 
 
 def voigt(w: Workshop) -> Any:
