@@ -14,16 +14,20 @@ X = mf.Observable("x", 0.0, 10.0)
 MEAN, WIDTH = mf.Parameter("mean", 4.0, 0.0, 10.0), mf.Parameter("width", 0.8, 0.1, 3.0)
 SLOPE = mf.Parameter("slope", -0.2, -3.0, 3.0)
 NS, NB = mf.Parameter("ns", 300.0, 0.0, 1e5), mf.Parameter("nb", 700.0, 0.0, 1e5)
-SPECTRUM = mf.Sum([mf.Gaussian(X, MEAN, WIDTH), mf.Exponential(X, SLOPE)], yields=[NS, NB])
+COMPONENTS = [mf.Gaussian(X, MEAN, WIDTH), mf.Exponential(X, SLOPE)]
+SPECTRUM = mf.Sum(COMPONENTS, yields=[NS, NB])
 
 
 def spectrum(seed=3):
     return mf.generate(SPECTRUM, seed=seed)
 
 
-def weighted():
-    data = spectrum()
-    return mf.Likelihood(SPECTRUM, data, weights=np.random.default_rng(1).uniform(1e-6, 3e-6, len(data)))
+def weighted(seed=3):
+    """Tiny weights, and yields that start where these lead: from 10^6 times as many, no value shows how shapes bend it."""
+    data, weight = spectrum(seed), 2e-6
+    yields = [mf.Parameter(p.name, weight * p.start, 0.0, weight * p.high) for p in (NS, NB)]
+    weights = np.random.default_rng(1).uniform(0.5 * weight, 1.5 * weight, len(data))
+    return mf.Likelihood(mf.Sum(COMPONENTS, yields=yields), data, weights=weights)
 
 
 def binned():

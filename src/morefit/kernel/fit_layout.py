@@ -118,6 +118,8 @@ class Fit(Record):
     matrix: Vector  # (n, n)
     lower: Vector  # (n, n)
     vectors: Vector  # (n, n)
+    pivot: float  # of its factorisation: the smallest, or the one at which it stopped
+    bend: float  # the smallest curvature that was seen without eigenvalues
     model_edm: float
     model_radius: float
     bounded: float

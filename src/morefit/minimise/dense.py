@@ -13,14 +13,18 @@ EPSILON = 2.0**-52  # the relative distance of neighbouring doubles
 MAX_ROTATIONS = 60  # of QL for one eigenvalue; about two are needed
 
 
-def cholesky(matrix: Vector, size: int, safe: float, lower: Vector) -> float:
-    """Factorise a matrix into L L^T and return its smallest pivot; stop at one that is not above ``safe``."""
+def cholesky(matrix: Vector, shift: float, size: int, safe: float, lower: Vector) -> float:
+    """Factorise a matrix, with ``shift`` added to its diagonal, into L L^T and return its smallest pivot.
+
+    It stops at one that is not above ``safe``, whose place in L is zero.
+    """
     least = inf
     for j in range(size):
-        pivot = matrix[j * size + j]
+        pivot = matrix[j * size + j] + shift
         for k in range(j):
             pivot -= lower[j * size + k] * lower[j * size + k]
         if not pivot > safe:  # nor nan
+            lower[j * size + j] = 0.0
             return float(min(pivot, safe))
         least = min(least, pivot)
         root = sqrt(pivot)
@@ -51,6 +55,25 @@ def backward(lower: Vector, size: int, right: Vector, out: Vector) -> None:
         out[k] /= lower[k * size + k]
         for i in parallel(k):
             out[i] -= lower[k * size + i] * out[k]
+
+
+def failed_direction(lower: Vector, size: int, out: Vector) -> float:
+    """Return the squared length of the direction along which the pivot where a factorisation stopped is the curvature.
+
+    It is one along the row of that pivot, and ``-out`` along those before.
+    """
+    row = 0
+    while lower[row * size + row] > 0.0:
+        row += 1
+    for k in parallel(row):
+        out[k] = lower[row * size + k]
+    total = 1.0
+    for k in range(row - 1, -1, -1):
+        out[k] /= lower[k * size + k]
+        total += out[k] * out[k]
+        for i in parallel(k):
+            out[i] -= lower[k * size + i] * out[k]
+    return total
 
 
 def invert_factor(lower: Vector, size: int, out: Vector) -> float:

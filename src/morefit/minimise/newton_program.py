@@ -53,11 +53,11 @@ def finish(fit: Fit) -> None:
     for i in parallel(n):
         fit.free[i] = i
     restrict(fit, n)
-    definite = cholesky(fit.matrix, n, SAFE_PIVOT, fit.lower) > SAFE_PIVOT
+    definite = cholesky(fit.matrix, 0.0, n, SAFE_PIVOT, fit.lower) > SAFE_PIVOT
     if not definite:
         size = find_free(fit)
         restrict(fit, size)
-        definite = cholesky(fit.matrix, size, SAFE_PIVOT, fit.lower) > SAFE_PIVOT
+        definite = cholesky(fit.matrix, 0.0, size, SAFE_PIVOT, fit.lower) > SAFE_PIVOT
         errors_at_limits(fit, size)
     if definite and fit.status != FLAT:
         invert(fit, size)

@@ -9,7 +9,7 @@ from math import sqrt
 
 from morefit.kernel.fit_layout import Fit
 from morefit.kernel.program import Vector, parallel
-from morefit.minimise.dense import backward, cholesky, eigen, forward, invert_factor
+from morefit.minimise.dense import backward, cholesky, eigen, failed_direction, forward, invert_factor
 
 UNKNOWN = 1e300  # the value before the first evaluation
 SAFE_PIVOT = 1e-13  # of a Hessian with a unit diagonal: below, it does not count as positive definite
@@ -24,6 +24,13 @@ OPEN = 1e2  # times its value, its start, or one: what stands for the way betwee
 LARGEST_UNIT = 0.25  # of the way between limits
 FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
 SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
+AS_LONG = 0.01  # of the radius: a step is as long but for this part
+MAX_SHIFTS = 10  # factorisations, as much work as eigenvalues; three are needed
+FIRST_SHIFT = 0.5  # of the smallest and the largest that may be needed, above the smallest
+CLOSER, AWAY = (
+    0.1,
+    0.3,
+)  # of the way to the largest: where Newton's rule leads too far down, and where a shift was too small
 
 
 def measure(fit: Fit) -> None:
@@ -78,25 +85,107 @@ def restrict(fit: Fit, size: int) -> None:
             fit.matrix[a * size + a] = 0.0
 
 
+def choose_step(fit: Fit, size: int, radius: float) -> None:
+    """Minimise the model of some parameters within a radius, and judge it, but for its EDM where it falls without end."""
+    if not newton_step(fit, size, radius) and not step_as_long(fit, size, radius):
+        minimise_in_eigenbasis(fit, size, radius)
+
+
 def minimise_model(fit: Fit, size: int, radius: float) -> None:
     """Minimise the model of some parameters within a radius, and judge it."""
-    edm = 0.0
-    least = cholesky(fit.matrix, size, SAFE_PIVOT, fit.lower)
-    if least > SAFE_PIVOT:
-        forward(fit.lower, size, fit.slopes, fit.along)
-        edm = 0.5 * square(fit.along, size)
-        backward(fit.lower, size, fit.along, fit.part)
-        for a in parallel(size):
-            fit.part[a] = -fit.part[a]
-        # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
-        suspect = SUSPECT * sqrt(2.0 * edm)
-        sure = suspect * size < least
-        inside = sqrt(square(fit.part, size)) <= radius
-        if least > WEAK_PIVOT and inside and not sure and edm <= fit.goal:
-            sure = suspect * invert_factor(fit.lower, size, fit.vectors) < 1.0
-        if least > WEAK_PIVOT and inside and (sure or edm > fit.goal):
-            judged(fit, edm, radius, True, not sure, 0)
-            return
+    if not newton_step(fit, size, radius):
+        minimise_in_eigenbasis(fit, size, radius)
+
+
+def newton_step(fit: Fit, size: int, radius: float) -> bool:
+    """Take Newton's step of a positive definite model; return whether it ends inside, with no eigenvalue in doubt."""
+    fit.pivot = cholesky(fit.matrix, 0.0, size, SAFE_PIVOT, fit.lower)
+    if not fit.pivot > SAFE_PIVOT:
+        return False
+    edm = 0.5 * solve(fit, size)
+    # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
+    suspect = SUSPECT * sqrt(2.0 * edm)
+    sure = suspect * size < fit.pivot
+    inside = sqrt(square(fit.part, size)) <= radius
+    if fit.pivot > WEAK_PIVOT and inside and not sure and edm <= fit.goal:
+        sure = suspect * invert_factor(fit.lower, size, fit.vectors) < 1.0
+    judged(fit, edm, radius, True, not sure, 0)
+    return fit.pivot > WEAK_PIVOT and inside and (sure or edm > fit.goal)
+
+
+def solve(fit: Fit, size: int) -> float:
+    """Write the step to the minimum of the factorised model; return how steeply that falls at first."""
+    forward(fit.lower, size, fit.slopes, fit.along)
+    steepness = square(fit.along, size)
+    backward(fit.lower, size, fit.along, fit.part)
+    for a in parallel(size):
+        fit.part[a] = -fit.part[a]
+    return steepness
+
+
+def step_as_long(fit: Fit, size: int, radius: float) -> bool:
+    """Take the step as long as the radius that minimises the model; return whether that is its minimum within the radius for sure.
+
+    It is where Newton's step, which was too long, leads to the minimum, and where the model falls without end. Of a curvature so small
+    that the distance may have made it, only eigenvalues tell, which cost as much as ten factorisations.
+    """
+    outside = fit.pivot > WEAK_PIVOT and fit.model_edm > fit.goal
+    length = FIRST_RADIUS if radius == UNKNOWN else radius
+    fit.bend = 0.0
+    if fit.pivot <= SAFE_PIVOT:
+        fit.bend = fit.pivot / failed_direction(fit.lower, size, fit.part)
+    slopes = square(fit.slopes, size)
+    if (
+        not (outside or fit.bend < -NULL) or slopes == 0.0
+    ):  # down a saddle without slope: only eigenvectors lead
+        return False
+    shift = find_step_as_long(fit, size, sqrt(slopes) / length, length)
+    if outside or shift < 0.0:
+        return shift >= 0.0
+    fall = 0.0
+    for a in range(size):
+        fall -= fit.slopes[a] * fit.part[a]
+    curvature = fall - shift * length * length  # along the step; of the rising directions alone it is larger
+    seen = min(fit.bend, curvature / (length * length))
+    judged(fit, UNKNOWN, length, False, False, 0)
+    return seen < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * curvature > fit.goal
+
+
+def find_step_as_long(fit: Fit, size: int, steepness: float, length: float) -> float:
+    """Shift all eigenvalues until the step is that long (More and Sorensen, section 3); return the shift, less than zero if none is found."""
+    low = -fit.bend  # the shift is larger: there is an eigenvalue as low
+    high = UNKNOWN
+    shift = low + FIRST_SHIFT * (low + steepness) if fit.bend < 0.0 else longer_shift(fit, size, 0.0, length)
+    for _ in range(MAX_SHIFTS):
+        pivot = cholesky(fit.matrix, shift, size, SAFE_PIVOT, fit.lower)
+        if pivot > SAFE_PIVOT:
+            solve(fit, size)
+            way = sqrt(square(fit.part, size))
+            if abs(way - length) <= AS_LONG * length:
+                return shift
+            if way > length:
+                low = shift
+            else:
+                high = shift
+            shift = longer_shift(fit, size, shift, length)
+            if not low < shift < high:
+                shift = low + CLOSER * (high - low)
+        else:
+            fit.bend = min(fit.bend, pivot / failed_direction(fit.lower, size, fit.part) - shift)
+            low = max(low, max(shift, -fit.bend))
+            shift = low + (AWAY * (high - low) if high < UNKNOWN else FIRST_SHIFT * steepness)
+    return -1.0
+
+
+def longer_shift(fit: Fit, size: int, shift: float, length: float) -> float:
+    """Return the next shift after that of the present factor and step: Newton's rule for 1 / length, which is almost straight."""
+    forward(fit.lower, size, fit.part, fit.along)
+    squared = square(fit.part, size)
+    return float(shift + (sqrt(squared) - length) / length * squared / square(fit.along, size))
+
+
+def minimise_in_eigenbasis(fit: Fit, size: int, radius: float) -> None:
+    """Minimise the model of some parameters within a radius, and judge it, by its eigenvalues."""
     if not eigen(fit.matrix, size, fit.along, fit.values, fit.vectors):
         shorter = min(1.0, FIRST_RADIUS / sqrt(square(fit.slopes, size)))
         for a in parallel(size):
@@ -193,7 +282,7 @@ def find_shift(values: Vector, slopes: Vector, size: int, least: float, radius: 
             total += way * way
             slope += way * way / (values[k] + shift)
         length = sqrt(total)
-        if abs(length - radius) <= 0.01 * radius:
+        if abs(length - radius) <= AS_LONG * radius:
             break
         if length > radius:
             low = shift

@@ -8,9 +8,10 @@ computes errors at the end. What a step does:
 2. *Units.* A parameter is measured in 1 / sqrt |H_ii|, but at most in a quarter of the way between its limits.
 3. *Active set.* A parameter at a limit whose slope points outwards leaves the step, and comes back when that turns.
 4. *Newton.* Where Cholesky's factorisation succeeds and its step is not longer than the radius, it is Newton's step.
-5. *Eigenvalues.* Elsewhere the model is minimised within the radius in its eigenbasis (More and Sorensen, SIAM J. Sci.
-   Stat. Comput. 4, 553), so that negative curvature is followed, also from a saddle point, where it has no slope. A
-   direction without curvature and without slope is *flat*: no step is taken along it, and it keeps no fit from
+5. *Radius.* Where that is too long, or Cholesky fails, the step as long as the radius is found by factorisations with a shift
+   (More and Sorensen, SIAM J. Sci. Stat. Comput. 4, 553), so that negative curvature is followed.
+   *Eigenvalues* are computed only where curvature and slope are so small that this may be the end, and at a saddle point without
+   slope. A direction without curvature and without slope is *flat*: no step is taken along it, and it keeps no fit from
    converging.
 6. *Limits.* The step ends at the first limit that it meets; the model is minimised again over the other parameters. The
    first steps of a rough way end a little before: a component that is gone, as its fraction is zero, does not come back.
@@ -30,9 +31,9 @@ from morefit.kernel.program import parallel
 from morefit.minimise.quadratic_model import (
     SUSPECT,
     UNKNOWN,
+    choose_step,
     find_free,
     measure,
-    minimise_model,
     restrict,
     square,
 )
@@ -99,7 +100,7 @@ def move_on(fit: Fit, taken: bool, slow: bool) -> None:
     for i in parallel(n):
         fit.move[i] = 0.0
     restrict(fit, size)
-    minimise_model(fit, size, fit.radius)
+    choose_step(fit, size, fit.radius)
     radius = fit.model_radius
     edm = fit.model_edm
     bounded = fit.bounded > 0.0
@@ -297,7 +298,7 @@ def move_within_limits(fit: Fit, free: int, radius: float) -> None:
             return
         size = left
         restrict(fit, size)
-        minimise_model(fit, size, min(radius - length, radius))
+        choose_step(fit, size, min(radius - length, radius))
 
 
 def way_to_limit(fit: Fit, a: int) -> float:
