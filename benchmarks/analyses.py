@@ -40,7 +40,7 @@ from models import kstar_model, mass_model
 from morefit.kernel.fit_layout import FitRows
 from morefit.likelihood import Term
 from morefit.likelihood.observed import observed
-from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Fits
+from morefit.minimise.batch import ANOTHER_START, FAILED, MINUIT, NEWTON, UNDETERMINED, Batch, Fits
 from morefit.toys.ensemble import Ensemble
 from morefit.toys.many import fit_stored, with_data
 from morefit.toys.stored import StoredToys
@@ -167,6 +167,8 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
     "weighted mass fit, datasets given": lambda: Analysis(empty(mass_model()), (1000,), given=True),
     "decay, per-event resolution": decay_with_errors,
 }
+# events of the toys that are passed over together: memory for more is new for each pass, which costs up to a third; toys, and how often
+CACHED, FEWEST, PASSES = 250_000, 20, 10
 AGREE = 0.1  # errors: fits of peers that are closer agree with ours
 PATIENCE = 10.0  # times the seconds for a peer's toys of one model: two of them may take longer than that
 
@@ -218,7 +220,7 @@ def time_given(name: str, backend: Any, repeats: int) -> dict[str, Any]:
     toys = StoredToys.of_datasets(ensemble, data)
     batch, job = toys.batch(ensemble), ensemble.whole_fit_of(ensemble.whole_parts)
     rows = FitRows(job.layout, backend.fit_whole(job, whole_batch(toys, ensemble), job.layout.width))
-    one_pass = best(lambda: batch.evaluate(np.arange(count), batch.start), repeats) / count
+    one_pass = time_one_pass(batch, events, backend, repeats)
     return summary(
         name, ensemble, events, fits, one_pass=one_pass, draw=0.0, toy=toy, steps=float(rows.steps.mean()), toys=count
     ) | {"first_toy_s": first}  # fmt: skip
@@ -252,12 +254,21 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
     few = min(count, 2000)
     toys = ensemble.draw(0, np.tile(events, (few, 1)))
     draw = best(lambda: draw_all(ensemble, events, few), repeats) / few
-    batch = toys.batch(ensemble)
-    one_pass = best(lambda: batch.evaluate(np.arange(few), batch.start), repeats) / few
+    one_pass = time_one_pass(toys.batch(ensemble), events, backend, repeats)
     fits = ensemble.draw(0, np.tile(events, (few, 1))).fit()
     return summary(
         name, ensemble, events, fits, one_pass=one_pass, draw=draw, toy=toy, steps=float(rows.steps.mean()), toys=count
     ) | {"first_toy_s": first}  # fmt: skip
+
+
+def time_one_pass(batch: Batch, events: np.ndarray[Any, Any], backend: Any, repeats: int) -> float:
+    """Time a pass over the events of a toy at full speed: of as many toys as a core has in its cache, or of all on a device."""
+    count = len(batch.start)
+    if backend.name == "cpu":
+        count = min(count, max(CACHED // int(events.sum()), FEWEST))
+    sets, start = np.arange(count), batch.start[:count]
+    batch.evaluate(sets, start)
+    return best(lambda: batch.evaluate(sets, start), PASSES * repeats) / count
 
 
 def summary(

@@ -85,6 +85,15 @@ def test_no_eigenvalues_are_needed_where_the_minimum_is_outside():
         assert fit.model_edm == pytest.approx(0.5 * slopes @ np.linalg.solve(matrix, slopes))
 
 
+def test_steps_may_have_no_factorisations_but_newtons():
+    matrix, slopes = random_model("one negative", 7, 1)
+    fit, exact = model(matrix, slopes), model(matrix, slopes)
+    fit.max_shifts = 0.0
+    choose_step(fit, 7, 1.0)
+    minimise_model(exact, 7, 1.0)
+    np.testing.assert_array_equal(fit.part, exact.part)
+
+
 @pytest.mark.parametrize("negative", [0.1 * NULL, 0.1 * SUSPECT * np.sqrt(2 * GOAL)])
 def test_close_to_a_minimum_eigenvalues_tell_whether_a_curvature_is_there(negative):
     """The distance to the minimum may have made it."""

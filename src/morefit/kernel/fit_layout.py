@@ -106,6 +106,7 @@ class Fit(Record):
     value_unit: float  # sums are divided by it until the fit has ended: about the mean weight, where that is far from one
     max_steps: float  # from each start
     max_starts: float  # other starts of a fit that may have ended in the wrong valley
+    max_shifts: float  # factorisations of a step before its eigenvalues are computed
     thorough: float  # 1: other starts of every fit
     # scratch: the quadratic model of the free parameters, in their units, and what it says
     free: Vector  # (n,) which parameters no limit stops
@@ -132,6 +133,7 @@ MATRICES = frozenset(
 )
 
 MAX_STEPS = 100
+MAX_SHIFTS = 10  # as much work as eigenvalues; three are needed
 FAR_FROM_ONE = 2.0**10  # a unit that is closer to one makes no difference
 PLACES = 14  # at which a component that seems to be absent is looked for
 ANGLE, PLACE, STEP, FREQUENCY, END = -1.0, 0.5, 0.6, 0.75, 1.0  # what a parameter moves, as the formula says
@@ -202,10 +204,12 @@ class FitLayout:
         *,
         edges: Sequence[float] = (),
         weight: float = 1.0,
+        shifts: int = MAX_SHIFTS,
     ) -> Array:
         """Return the records with which fits begin, (T, size), from starts (T, P): their constants, and zeros.
 
-        ``edges``: what each parameter moves, END, PLACE, STEP, FREQUENCY or ANGLE, 0 for others; empty: none move any. ``weight`` is the mean one of events.
+        ``edges``: what each parameter moves, END, PLACE, STEP, FREQUENCY or ANGLE, 0 for others; empty: none move any. ``weight`` is the mean one of events,
+        ``shifts`` how many factorisations of a step there may be before its eigenvalues are computed.
         """
         low, high = limits[..., 0], limits[..., 1]
         rows = np.zeros((len(start), self.size))
@@ -218,6 +222,7 @@ class FitLayout:
         rows[:, self.record.first("value_unit")] = unit
         rows[:, self.record.first("max_steps")] = MAX_STEPS
         rows[:, self.record.first("max_starts")] = max_starts
+        rows[:, self.record.first("max_shifts")] = shifts
         rows[:, self.record.first("thorough")] = thorough
         return rows
 

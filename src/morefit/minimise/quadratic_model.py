@@ -25,7 +25,6 @@ LARGEST_UNIT = 0.25  # of the way between limits
 FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
 SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
 AS_LONG = 0.01  # of the radius: a step is as long but for this part
-MAX_SHIFTS = 10  # factorisations, as much work as eigenvalues; three are needed
 FIRST_SHIFT = 0.5  # of the smallest and the largest that may be needed, above the smallest
 CLOSER, AWAY = (
     0.1,
@@ -87,7 +86,7 @@ def restrict(fit: Fit, size: int) -> None:
 
 def choose_step(fit: Fit, size: int, radius: float) -> None:
     """Minimise the model of some parameters within a radius, and judge it, but for its EDM where it falls without end."""
-    if not newton_step(fit, size, radius) and not step_as_long(fit, size, radius):
+    if not newton_step(fit, size, radius) and not (fit.max_shifts > 0.0 and step_as_long(fit, size, radius)):
         minimise_in_eigenbasis(fit, size, radius)
 
 
@@ -156,7 +155,7 @@ def find_step_as_long(fit: Fit, size: int, steepness: float, length: float) -> f
     low = -fit.bend  # the shift is larger: there is an eigenvalue as low
     high = UNKNOWN
     shift = low + FIRST_SHIFT * (low + steepness) if fit.bend < 0.0 else longer_shift(fit, size, 0.0, length)
-    for _ in range(MAX_SHIFTS):
+    for _ in range(int(fit.max_shifts)):
         pivot = cholesky(fit.matrix, shift, size, SAFE_PIVOT, fit.lower)
         if pivot > SAFE_PIVOT:
             solve(fit, size)

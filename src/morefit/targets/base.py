@@ -332,6 +332,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def max_shifts(self) -> int:
+        """How many factorisations a step of a whole fit may take before eigenvalues are computed; 0: eigenvalues at once."""
+        ...
+
+    @property
     def toys_together(self) -> int:
         """How many toys should be drawn and fitted together, for it not to be idle."""
         ...

@@ -282,7 +282,14 @@ class Ensemble:
         starts = thorough_starts(layout.count) if self.thorough else others
         edges, weight = self.fitted.edges(self.floating, self.limits), self.weight_scale
         (record,) = layout.first_records(
-            start[None], self.limits, self.goal * weight, starts, self.thorough, edges=edges, weight=weight
+            start[None],
+            self.limits,
+            self.goal * weight,
+            starts,
+            self.thorough,
+            edges=edges,
+            weight=weight,
+            shifts=self.backend.max_shifts,
         )
         return np.asarray(record)
 

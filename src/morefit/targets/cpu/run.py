@@ -13,7 +13,7 @@ from morefit.arrays import Array, address
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
-from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.fit_layout import MAX_SHIFTS, FitLayout
 from morefit.kernel.ir import Kernel, Precision, Sample, Store, Sum
 from morefit.kernel.program import Driver
 from morefit.resources import available_cores
@@ -54,6 +54,7 @@ class Cpu:
     name: ClassVar[str] = "cpu"
     label: ClassVar[str] = name
     tiles_from: ClassVar[int] = TILES_FROM
+    max_shifts: ClassVar[int] = MAX_SHIFTS
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False  # NumPy needs a hundredth of the time of a fit
     sent_together: ClassVar[int | None] = None

@@ -86,6 +86,11 @@ class OpenCL:
         return "opencl"
 
     @property
+    def max_shifts(self) -> int:
+        """Toys take their steps side by side, and one of them nearly always needs eigenvalues: the others would wait for both."""
+        return 0
+
+    @property
     def toys_together(self) -> int:
         return MAX_TOYS
 

@@ -12,7 +12,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.kernel.counts_layout import CountsTable
 from morefit.kernel.counts_program import sum_counts
-from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.fit_layout import MAX_SHIFTS, FitLayout
 from morefit.kernel.ir import COUNT, MAX_DRAWS, SCALED, Atom, Body, Kernel, NodeLoop, Precision, Reduce, Store
 from morefit.kernel.program import Driver
 from morefit.kernel.sums import TILES_FROM
@@ -54,6 +54,7 @@ class Reference:
     name: ClassVar[str] = "reference"
     label: ClassVar[str] = name
     tiles_from: ClassVar[int] = TILES_FROM
+    max_shifts: ClassVar[int] = MAX_SHIFTS
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False
     sent_together: ClassVar[int | None] = None
