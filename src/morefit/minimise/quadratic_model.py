@@ -125,8 +125,8 @@ def solve(fit: Fit, size: int) -> float:
 def step_as_long(fit: Fit, size: int, radius: float) -> bool:
     """Take the step as long as the radius that minimises the model; return whether that is its minimum within the radius for sure.
 
-    It is where Newton's step, which was too long, leads to the minimum, and where the model falls without end. Of a curvature so small
-    that the distance may have made it, only eigenvalues tell, which cost as much as ten factorisations.
+    It is if Newton's step leads to the minimum of the model, but is too long, and if the model falls without end. Whether a curvature so
+    small that the distance may have made it is believed, only eigenvalues tell, which cost as much as ten factorisations.
     """
     outside = fit.pivot > WEAK_PIVOT and fit.model_edm > fit.goal
     length = FIRST_RADIUS if radius == UNKNOWN else radius
@@ -134,20 +134,20 @@ def step_as_long(fit: Fit, size: int, radius: float) -> bool:
     if fit.pivot <= SAFE_PIVOT:
         fit.bend = fit.pivot / failed_direction(fit.lower, size, fit.part)
     slopes = square(fit.slopes, size)
-    if (
-        not (outside or fit.bend < -NULL) or slopes == 0.0
-    ):  # down a saddle without slope: only eigenvectors lead
+    # from a saddle without slope only eigenvectors lead down
+    if slopes == 0.0 or not (outside or fit.bend < -NULL):
         return False
     shift = find_step_as_long(fit, size, sqrt(slopes) / length, length)
     if outside or shift < 0.0:
         return shift >= 0.0
-    fall = 0.0
+    squared = square(fit.part, size)
+    # twice what the model bends along the step; the EDM of its rising directions is at least half of that
+    bend = -shift * squared
     for a in range(size):
-        fall -= fit.slopes[a] * fit.part[a]
-    curvature = fall - shift * length * length  # along the step; of the rising directions alone it is larger
-    seen = min(fit.bend, curvature / (length * length))
+        bend -= fit.slopes[a] * fit.part[a]
     judged(fit, UNKNOWN, length, False, False, 0)
-    return seen < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * curvature > fit.goal
+    lowest = min(fit.bend, bend / squared)
+    return lowest < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * bend > fit.goal
 
 
 def find_step_as_long(fit: Fit, size: int, steepness: float, length: float) -> float:
