@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from math import log
+from math import ceil, floor, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from morefit.likelihood.unbinned import Likelihood
 
 STEP = 3.0  # of values between two points
+FAR = 0.5  # of a step: what is closer to the start has its nodes
 INACCURATE = "nll: its integrals over bins or for each event are not accurate, whatever number of points is tried, at {}"
 MAX_REMADE = 4  # likelihoods that one remembers
 
@@ -123,6 +124,21 @@ def half_way(start: Mapping[str, float], end: Mapping[str, float]) -> dict[str, 
     ratios = {name: end[name] / start[name] if start[name] else 0.0 for name in end}
     powers = {name: round(log(ratio, STEP) / 2) if ratio > 0 else 0 for name, ratio in ratios.items()}
     return {name: start[name] * STEP**power for name, power in powers.items()}
+
+
+def beyond(likelihood: Term, start: Mapping[str, float], end: Mapping[str, float]) -> dict[str, float]:
+    """Return values from the start, but for what became many times as large or as small: the next power of three farther, within limits.
+
+    Many ends share them, and so the nodes that they need.
+    """
+    values = dict(start)
+    for p in likelihood.all_parameters:
+        ratio = end[p.name] / start[p.name] if start[p.name] else 0.0
+        power = log(ratio, STEP) if ratio > 0 else 0.0
+        if abs(power) > FAR:
+            farther = start[p.name] * STEP ** (floor(power) if power < 0 else ceil(power))
+            values[p.name] = min(max(farther, p.low), p.high)
+    return values
 
 
 def remade(likelihood: Term, others: Changed, matter: Callable[[Likelihood], bool]) -> Term:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.coarse import coarse_rows
-from morefit.likelihood.wider import half_way, is_wrong, resolved
+from morefit.likelihood.wider import half_way, is_wrong
 from morefit.minimise.batch import FAILED, Fits
 
 if TYPE_CHECKING:
@@ -21,12 +20,16 @@ if TYPE_CHECKING:
 def fit_with_finer_nodes(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> None:
     """Fit toys again whose integrals are wrong where they ended, of those that failed and whose end is known; what stays wrong failed.
 
-    Each is fitted as ``mf.fit`` does, with the parameters that an ensemble fits.
+    Those that ended alike are fitted together. What is left is fitted one by one, as ``mf.fit`` does, with the parameters that
+    an ensemble fits.
     """
-    for toy in suspects(toys, fits, ensemble, known | (fits.method == FAILED)).tolist():
+    wrong = [
+        toy
+        for toy in suspects(toys, fits, ensemble, known | (fits.method == FAILED)).tolist()
+        if is_wrong(toys.likelihood(toy, ensemble.fitted), values_of(ensemble, fits.values[toy]))
+    ]
+    for toy in fit_together(toys, fits, ensemble, wrong):
         end = values_of(ensemble, fits.values[toy])
-        if not is_wrong(toys.likelihood(toy, ensemble.fitted), end):
-            continue
         tries = [(end, end), (half_way(ensemble.start, end), ensemble.start)]
         if not known[toy]:
             tries.reverse()
@@ -38,20 +41,38 @@ def fit_with_finer_nodes(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flag
                 break
 
 
+def fit_together(toys: Toys, fits: Fits, ensemble: Ensemble, wrong: Sequence[int]) -> list[int]:
+    """Fit toys again that ended alike, with nodes that serve there; return those that are not valid, or wrong where they end now."""
+    groups: dict[Ensemble | None, list[int]] = {}
+    for toy in wrong:
+        shared = ensemble.with_shared_nodes(values_of(ensemble, fits.values[toy]))
+        groups.setdefault(shared, []).append(toy)
+    left = groups.pop(None, [])
+    for finer, group in groups.items():
+        assert finer is not None
+        some = np.array(group)
+        again = toys.gathered(some).first_fit(finer)
+        ends = [values_of(ensemble, values) for values in again.values]
+        right = np.array([
+            valid and not is_wrong(toys.likelihood(toy, finer.fitted), end)
+            for toy, valid, end in zip(group, again.valid.tolist(), ends, strict=True)
+        ])  # fmt: skip
+        fits.take_all(some[right], again.rows(np.flatnonzero(right)))
+        left += some[~right].tolist()
+    return sorted(left)
+
+
 def fit_one(
     toys: Toys, toy: int, ensemble: Ensemble, values: Mapping[str, float], start: Mapping[str, float]
 ) -> Fits | None:
     """Fit one toy from a start with nodes for some values; None where it is not valid, or where these are not enough."""
-    fitted = resolved(ensemble.fitted, values)
-    if fitted is ensemble.fitted:
+    finer, one = ensemble.with_nodes_for(values, start), toys.one(toy)
+    if finer is None:
         return None
-    finer, one = replace(ensemble, fitted=fitted, start=start), toys.one(toy)
-    # not with those for where it starts
-    finer.fitted = fitted.with_parts([part.replaced(backend=ensemble.backend) for part in fitted.parts])
     again = one.first_fit(finer)
     one.fit_again(again, again.failed, finer)
     ended = values_of(ensemble, again.values[0])
-    return None if not again.valid[0] or is_wrong(toys.likelihood(toy, fitted), ended) else again
+    return None if not again.valid[0] or is_wrong(toys.likelihood(toy, finer.fitted), ended) else again
 
 
 def suspects(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> Integers:
