@@ -66,10 +66,13 @@ class Convolved(Pdf):
         return self.cut(t, substitute(self.source.density(), {self.x.expr: t}))
 
     def cut(self, t: Expr, value: Expr) -> Expr:
-        """Return a value that is zero where the true value does not occur."""
+        """Return a value that is zero where the true value does not occur.
+
+        At the end itself, where nodes next to it may be rounded to, derivatives of a root are zero times infinity.
+        """
         for end, sign in zip(self.truth or (), (1, -1), strict=False):
             if math.isfinite(end):
-                value = where(sign * (t - end) < 0, ZERO, value)
+                value = where(sign * (t - end) > 0, value, ZERO)
         return value
 
     def smear(self, d: Expr) -> Expr:
