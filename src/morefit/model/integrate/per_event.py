@@ -15,6 +15,7 @@ from morefit.expr import (
     NodeRule,
     Op,
     add_all,
+    apply,
     column,
     const,
     evaluate,
@@ -26,7 +27,7 @@ from morefit.expr import (
     with_finer_rules,
 )
 from morefit.model.integrate.cube import on_ranges, plain_integral, sample_points
-from morefit.model.integrate.panels import Edges
+from morefit.model.integrate.panels import Edges, Panel
 from morefit.model.integrate.pieces import decide, guarded
 from morefit.model.observable import Observable
 from morefit.model.parameter import Parameter
@@ -36,6 +37,7 @@ FLOOR = 1e-12  # of the largest integral: what is less need not be as exact
 FEW_PANELS = 8  # of a rule without regard to peaks, which has fewer pieces
 MAX_PANELS = 64
 POWER = 4  # of the map that takes an integrable singularity away from the start of a panel
+DIGITS = 8  # last ones of an axis: a node that is closer to an edge may be rounded to it
 ADAPTIVE = 5  # of them, at which it is compared with adaptive integrals
 CHECKS = 257  # values of the other observables at which the rule is checked
 
@@ -93,10 +95,19 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
         rule = NodeRule.of(count, depth)
         u = column(rule.symbol)
         place, slope = (u**POWER, POWER * u ** (POWER - 1)) if edges.any_singular else (u, ONE)
-        parts = [panel.filled(substitute(inside, {x: panel.at(place)})) for panel, inside in pieces]
+        parts = [
+            panel.filled(substitute(inside, {x: panel.at(inside_of(panel, place))}))
+            for panel, inside in pieces
+        ]
         total = add_all(*parts) if len(parts) > 1 else parts[0]
         return (total if slope is ONE else slope * total), rule
 
+    def inside_of(panel: Panel, place: Expr) -> Expr:
+        """Return a place so far from the start of a panel that it is not rounded to it, where derivatives may be infinite."""
+        moves = edges.any_singular and panel.start.op is not Op.CONST
+        return apply(Op.MAX, place, nearest / panel.width) if moves else place
+
+    nearest = DIGITS * float(np.spacing(max(abs(edges.x.low), abs(edges.x.high))))
     return body, guards
 
 
