@@ -5,7 +5,6 @@ import pytest
 
 from driven_fits import GOAL, new_fit
 from morefit.minimise.quadratic_model import (
-    AS_LONG,
     FIRST_RADIUS,
     NULL,
     SUSPECT,
@@ -15,6 +14,8 @@ from morefit.minimise.quadratic_model import (
     newton_step,
     step_as_long,
 )
+
+SAME = 1e-9  # of a step: rounding
 
 EIGENVALUES = {
     "indefinite": lambda rng, n: np.append(rng.normal(size=n - 1), -rng.uniform(0.1, 2.0)),
@@ -39,11 +40,6 @@ def random_model(kind, size, seed, steepness=1.0):
     return (vectors * EIGENVALUES[kind](rng, size)) @ vectors.T, steepness * rng.normal(size=size)
 
 
-def fall(matrix, slopes, step):
-    """How far a model falls with a step."""
-    return -(slopes @ step + 0.5 * step @ matrix @ step)
-
-
 @pytest.mark.parametrize("kind", EIGENVALUES)
 @pytest.mark.parametrize("size", [1, 2, 7, 20])
 @pytest.mark.parametrize("radius", [0.01, 0.7, 3.0, UNKNOWN])
@@ -55,9 +51,8 @@ def test_steps_are_those_by_eigenvalues(kind, size, radius):
         minimise_model(exact, size, radius)
         assert (quick.bounded, quick.flats) == (exact.bounded, exact.flats)
         assert quick.model_radius == exact.model_radius
-        assert np.linalg.norm(quick.part) == pytest.approx(np.linalg.norm(exact.part), rel=2.1 * AS_LONG)
-        there = fall(matrix, slopes, exact.part)
-        assert fall(matrix, slopes, quick.part) == pytest.approx(there, rel=5 * AS_LONG)
+        # the same shifts are tried
+        np.testing.assert_allclose(quick.part, exact.part, atol=SAME * np.linalg.norm(exact.part), rtol=0)
         if quick.bounded:
             assert quick.model_edm == pytest.approx(exact.model_edm)
 

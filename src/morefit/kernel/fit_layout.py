@@ -120,7 +120,8 @@ class Fit(Record):
     lower: Vector  # (n, n)
     vectors: Vector  # (n, n)
     pivot: float  # of its factorisation: the smallest, or the one at which it stopped
-    bend: float  # the smallest curvature that was seen without eigenvalues
+    bend: float  # the curvature that this is along a direction; zero if there is none
+    lowest: float  # the smallest curvature that was seen without eigenvalues
     model_edm: float
     model_radius: float
     bounded: float

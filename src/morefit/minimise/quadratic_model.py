@@ -99,7 +99,9 @@ def minimise_model(fit: Fit, size: int, radius: float) -> None:
 def newton_step(fit: Fit, size: int, radius: float) -> bool:
     """Take Newton's step of a positive definite model; return whether it ends inside, with no eigenvalue in doubt."""
     fit.pivot = cholesky(fit.matrix, 0.0, size, SAFE_PIVOT, fit.lower)
+    fit.bend = 0.0
     if not fit.pivot > SAFE_PIVOT:
+        fit.bend = fit.pivot / failed_direction(fit.lower, size, fit.part)
         return False
     edm = 0.5 * solve(fit, size)
     # the smallest eigenvalue is at least a pivot divided by their number, or one divided by the inverse's trace
@@ -130,14 +132,11 @@ def step_as_long(fit: Fit, size: int, radius: float) -> bool:
     """
     outside = fit.pivot > WEAK_PIVOT and fit.model_edm > fit.goal
     length = FIRST_RADIUS if radius == UNKNOWN else radius
-    fit.bend = 0.0
-    if fit.pivot <= SAFE_PIVOT:
-        fit.bend = fit.pivot / failed_direction(fit.lower, size, fit.part)
-    slopes = square(fit.slopes, size)
     # from a saddle without slope only eigenvectors lead down
-    if slopes == 0.0 or not (outside or fit.bend < -NULL):
+    if square(fit.slopes, size) == 0.0 or not (outside or fit.bend < -NULL):
         return False
-    shift = find_step_as_long(fit, size, sqrt(slopes) / length, length)
+    fit.lowest = fit.bend
+    shift = find_step_as_long(fit, size, length)
     if outside or shift < 0.0:
         return shift >= 0.0
     squared = square(fit.part, size)
@@ -146,15 +145,20 @@ def step_as_long(fit: Fit, size: int, radius: float) -> bool:
     for a in range(size):
         bend -= fit.slopes[a] * fit.part[a]
     judged(fit, UNKNOWN, length, False, False, 0)
-    lowest = min(fit.bend, bend / squared)
+    lowest = min(fit.lowest, bend / squared)
     return lowest < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * bend > fit.goal
 
 
-def find_step_as_long(fit: Fit, size: int, steepness: float, length: float) -> float:
-    """Shift all eigenvalues until the step is that long (More and Sorensen, section 3); return the shift, less than zero if none is found."""
-    low = -fit.bend  # the shift is larger: there is an eigenvalue as low
+def find_step_as_long(fit: Fit, size: int, length: float) -> float:
+    """Shift all eigenvalues until the step is that long (More and Sorensen, section 3); return the shift, less than zero if none is found.
+
+    Shifts are those that ``find_shift`` tries with known eigenvalues, so that steps are the same but for rounding.
+    """
+    if fit.bend == 0.0 and sqrt(square(fit.part, size)) <= (1.0 + AS_LONG) * length:
+        return 0.0
+    low = -fit.bend
     high = UNKNOWN
-    shift = low + FIRST_SHIFT * (low + steepness) if fit.bend < 0.0 else longer_shift(fit, size, 0.0, length)
+    shift = first_shift(fit, size, length) if fit.bend < 0.0 else longer_shift(fit, size, 0.0, length)
     for _ in range(int(fit.max_shifts)):
         pivot = cholesky(fit.matrix, shift, size, SAFE_PIVOT, fit.lower)
         if pivot > SAFE_PIVOT:
@@ -166,14 +170,34 @@ def find_step_as_long(fit: Fit, size: int, steepness: float, length: float) -> f
                 low = shift
             else:
                 high = shift
-            shift = longer_shift(fit, size, shift, length)
-            if not low < shift < high:
-                shift = low + CLOSER * (high - low)
+            shift = between(low, longer_shift(fit, size, shift, length), high)
         else:
-            fit.bend = min(fit.bend, pivot / failed_direction(fit.lower, size, fit.part) - shift)
-            low = max(low, max(shift, -fit.bend))
-            shift = low + (AWAY * (high - low) if high < UNKNOWN else FIRST_SHIFT * steepness)
+            fit.lowest = min(fit.lowest, pivot / failed_direction(fit.lower, size, fit.part) - shift)
+            low = shift
+            shift = larger_shift(fit, size, length, low, high)
     return -1.0
+
+
+def first_shift(fit: Fit, size: int, length: float) -> float:
+    """Return the first shift that is tried where a curvature is negative: the smallest that may do is as large as that."""
+    return float(FIRST_SHIFT * (steepness_for(fit, size, length) - fit.bend) - fit.bend)
+
+
+def larger_shift(fit: Fit, size: int, length: float, low: float, high: float) -> float:
+    """Return the shift that is tried after one that was too small for a minimum."""
+    return float(
+        low + (AWAY * (high - low) if high < UNKNOWN else FIRST_SHIFT * steepness_for(fit, size, length))
+    )
+
+
+def steepness_for(fit: Fit, size: int, length: float) -> float:
+    """Return the shift with which a step would be that long without curvature."""
+    return sqrt(square(fit.slopes, size)) / length
+
+
+def between(low: float, shift: float, high: float) -> float:
+    """Return a shift if it is between two others, else one closer to the smaller one."""
+    return shift if low < shift < high else low + CLOSER * (high - low)
 
 
 def longer_shift(fit: Fit, size: int, shift: float, length: float) -> float:
@@ -249,7 +273,7 @@ def minimise_inside(fit: Fit, size: int, radius: float) -> None:
     bottom = fit.values[lowest] if size > 0 else 1.0
     low = 0.0 if bottom > NULL else 1e-6 - bottom
     if shifted_length(fit.values, fit.along, size, low) > radius:
-        shift = find_shift(fit.values, fit.along, size, low, radius)
+        shift = find_shift(fit, size, bottom, low, radius)
         for k in range(size):
             fit.along[k] = -fit.along[k] / (fit.values[k] + shift)
         return
@@ -268,29 +292,31 @@ def minimise_inside(fit: Fit, size: int, radius: float) -> None:
         fit.along[lowest] = -way if sign < 0.0 else way
 
 
-def find_shift(values: Vector, slopes: Vector, size: int, least: float, radius: float) -> float:
-    """Return the shift of all eigenvalues with which the step is as long as the radius."""
-    low = least
-    high = least + sqrt(square(slopes, size)) / radius
-    shift = least
+def find_shift(fit: Fit, size: int, lowest: float, least: float, radius: float) -> float:
+    """Return the shift of all eigenvalues with which the step is as long as the radius; from ``least`` on it is a minimum."""
+    low = -fit.bend if fit.bend < 0.0 else least
+    high = UNKNOWN
+    shift = first_shift(fit, size, radius) if fit.bend < 0.0 else least
     for _ in range(SECULAR_STEPS):
-        total = 0.0
-        slope = 0.0
-        for k in range(size):
-            way = slopes[k] / (values[k] + shift)
-            total += way * way
-            slope += way * way / (values[k] + shift)
-        length = sqrt(total)
-        if abs(length - radius) <= AS_LONG * radius:
-            break
-        if length > radius:
-            low = shift
+        if lowest + shift > SAFE_PIVOT:
+            total = 0.0
+            slope = 0.0
+            for k in range(size):
+                way = fit.along[k] / (fit.values[k] + shift)
+                total += way * way
+                slope += way * way / (fit.values[k] + shift)
+            length = sqrt(total)
+            if abs(length - radius) <= AS_LONG * radius:
+                break
+            if length > radius:
+                low = shift
+            else:
+                high = shift
+            # Newton's rule for 1 / length, which is almost straight
+            shift = between(low, shift + (length - radius) / radius * total / slope, high)
         else:
-            high = shift
-        # Newton's rule for 1 / length, which is almost straight
-        shift += (length - radius) / radius * total / slope
-        if not low < shift < high:
-            shift = 0.5 * (low + high)
+            low = shift
+            shift = larger_shift(fit, size, radius, low, high)
     return shift
 
 
