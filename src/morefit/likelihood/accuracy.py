@@ -38,10 +38,8 @@ STEP = 1e-4  # of a parameter, for differences;
 MIN_VALUE = 1e-3  # one that is smaller counts as this
 UNSMOOTH = 1e-3  # relative difference between a derivative and a difference
 ROUNDING = 1e-9  # of an integral
-CLOSE, MANY_DIGITS = (
-    1e-6,
-    1e3,
-)  # of a range, and last digits of an observable: events farther from a pole are not blurred
+# of a range, and last digits of an observable: events farther from a pole are not blurred
+CLOSE, MANY_DIGITS = 1e-6, 1e3
 BLURRED = 0.1  # relative difference of densities one digit above and below an event
 MANY_BLURRED = 0.1  # of the square root of the number of events: fewer do not matter for what is fitted
 

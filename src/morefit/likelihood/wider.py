@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from math import ceil, floor, log
+from math import ceil, floor, inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -134,7 +134,7 @@ def beyond(likelihood: Term, start: Mapping[str, float], end: Mapping[str, float
     values = dict(start)
     for p in likelihood.all_parameters:
         ratio = end[p.name] / start[p.name] if start[p.name] else 0.0
-        power = log(ratio, STEP) if ratio > 0 else 0.0
+        power = log(ratio, STEP) if 0 < ratio < inf else 0.0
         if abs(power) > FAR:
             farther = start[p.name] * STEP ** (floor(power) if power < 0 else ceil(power))
             values[p.name] = min(max(farther, p.low), p.high)

@@ -26,10 +26,8 @@ FIRST_RADIUS = 1.0  # units: where the first Hessian is not positive definite
 SECULAR_STEPS = 60  # bisections, of which Newton's rule needs about five
 AS_LONG = 0.01  # of the radius: a step is as long but for this part
 FIRST_SHIFT = 0.5  # of the smallest and the largest that may be needed, above the smallest
-CLOSER, AWAY = (
-    0.1,
-    0.3,
-)  # of the way to the largest: where Newton's rule leads too far down, and where a shift was too small
+# of the way to the largest: where Newton's rule leads too far down, and where a shift was too small
+CLOSER, AWAY = 0.1, 0.3
 
 
 def measure(fit: Fit) -> None:
