@@ -5,7 +5,7 @@ import pytest
 
 import morefit as mf
 from morefit.expr import domain_of
-from morefit.likelihood import accuracy
+from morefit.likelihood import accuracy, poles
 
 X, Y = mf.Observable("x", -5.0, 5.0), mf.Observable("y", 0.0, 2.0)
 A, S = mf.Parameter("a", 0.3, -4.0, 4.0), mf.Parameter("s", 0.5, 1e-4, 3.0)
@@ -56,7 +56,7 @@ def test_only_events_next_to_a_pole_are_looked_at(name):
     near, far = pole + digit * np.array([0, 1, 30, 900]), np.linspace(x.low + 0.01, x.high, 95)
     columns = {"x": np.concatenate([near, far])}
     values = {"a": 0.3, "s": 0.5, "power": 0.4}
-    chosen = accuracy.near_poles(pdf, x, values, columns)
+    chosen = poles.near_poles(pdf, x, values, columns)
     assert chosen[:4].all()
     assert not chosen[4:].any() or abs(far[chosen[4:]] - pole).max() < 2e-6 * (x.high - x.low)
 
@@ -64,7 +64,7 @@ def test_only_events_next_to_a_pole_are_looked_at(name):
 def test_events_next_to_a_line_where_a_density_of_two_observables_is_infinite_are_looked_at():
     pdf = mf.Density(abs(X - Y) ** (POWER - 1) + 0.1, (X, Y))
     columns = {"x": np.array([0.5, 1.0, 1.5, -3.0]), "y": np.array([0.5 + 1e-15, 1.1, 1.5, 0.2])}
-    chosen = accuracy.near_poles(pdf, X, {"power": 0.4}, columns)
+    chosen = poles.near_poles(pdf, X, {"power": 0.4}, columns)
     np.testing.assert_array_equal(chosen, [True, False, True, False])
 
 
@@ -73,15 +73,15 @@ def test_a_fit_of_a_convolution_does_not_compute_it_at_all_events_to_check_it(mo
     z = mf.Observable("z", 5.2, 5.3)
     end_point = mf.shapes.Argus(z, 5.29, mf.Parameter("c", -20.0, -60.0, -1.0))
     smeared = mf.Convolution(end_point, mf.Gaussian(z, 0, mf.Parameter("r", 0.003, 0.001, 0.01)))
-    sizes, plain = [], accuracy.evaluate
+    sizes, plain = [], poles.evaluate
 
     def evaluate(expr, values):
         if expr is smeared.density():
             sizes.append(np.size(values["z"]))
         return plain(expr, values)
 
-    monkeypatch.setattr(accuracy, "evaluate", evaluate)
+    monkeypatch.setattr(poles, "evaluate", evaluate)
     data, values = mf.generate(smeared, 3000, seed=1), {"c": -20.0, "r": 0.003}
     assert any(axis.singular for node in accuracy.integrals(smeared) for axis in domain_of(node).axes)
-    accuracy.check_rounding(smeared, values, data.columns)
+    poles.check_rounding(smeared, values, data.columns)
     assert not sizes  # no event is where it could be infinite

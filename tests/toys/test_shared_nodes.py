@@ -40,7 +40,7 @@ def test_they_are_fitted_together_and_no_result_depends_on_which_others_are_ther
 
     def counted(toys, fits, ensemble, wrong):
         left = together(toys, fits, ensemble, wrong)
-        groups.append((len(wrong), len(left), len(ensemble.elsewhere)))
+        groups.append((len(wrong), len(left), len(ensemble.with_other_nodes)))
         return left
 
     monkeypatch.setattr(nodes, "fit_together", counted)

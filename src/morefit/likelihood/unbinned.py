@@ -19,7 +19,6 @@ from morefit.kernel.ir import Precision
 from morefit.kernel.record import fingerprint
 from morefit.likelihood.accuracy import (
     Moved,
-    check_rounding,
     check_smooth,
     integral_error,
     is_numerical,
@@ -32,6 +31,7 @@ from morefit.likelihood.constraint import Constraint, as_constraints
 from morefit.likelihood.evaluation import BadEvents, PartData, check_whole_numbers
 from morefit.likelihood.event_sums import EventSums
 from morefit.likelihood.places import MovedPlaces, moved_places
+from morefit.likelihood.poles import check_rounding
 from morefit.likelihood.shared_form import OwnForm
 from morefit.likelihood.signs import negative_place, negative_rows
 from morefit.likelihood.slow_terms import data_of_nodes

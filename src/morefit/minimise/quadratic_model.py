@@ -138,13 +138,13 @@ def step_as_long(fit: Fit, size: int, radius: float) -> bool:
     if outside or shift < 0.0:
         return shift >= 0.0
     squared = square(fit.part, size)
-    # twice what the model bends along the step; the EDM of its rising directions is at least half of that
-    bend = -shift * squared
+    # the step times the matrix times the step; the EDM of the rising directions is at least half of that
+    curved = -shift * squared
     for a in range(size):
-        bend -= fit.slopes[a] * fit.part[a]
+        curved -= fit.slopes[a] * fit.part[a]
     judged(fit, UNKNOWN, length, False, False, 0)
-    lowest = min(fit.lowest, bend / squared)
-    return lowest < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * bend > fit.goal
+    lowest = min(fit.lowest, curved / squared)
+    return lowest < -SUSPECT * sqrt(2.0 * fit.goal) or 0.5 * curved > fit.goal
 
 
 def find_step_as_long(fit: Fit, size: int, length: float) -> float:
@@ -156,7 +156,7 @@ def find_step_as_long(fit: Fit, size: int, length: float) -> float:
         return 0.0
     low = -fit.bend
     high = UNKNOWN
-    shift = first_shift(fit, size, length) if fit.bend < 0.0 else longer_shift(fit, size, 0.0, length)
+    shift = first_shift(fit, size, length) if fit.bend < 0.0 else next_shift(fit, size, 0.0, length)
     for _ in range(int(fit.max_shifts)):
         pivot = cholesky(fit.matrix, shift, size, SAFE_PIVOT, fit.lower)
         if pivot > SAFE_PIVOT:
@@ -168,7 +168,7 @@ def find_step_as_long(fit: Fit, size: int, length: float) -> float:
                 low = shift
             else:
                 high = shift
-            shift = between(low, longer_shift(fit, size, shift, length), high)
+            shift = between(low, next_shift(fit, size, shift, length), high)
         else:
             fit.lowest = min(fit.lowest, pivot / failed_direction(fit.lower, size, fit.part) - shift)
             low = shift
@@ -198,7 +198,7 @@ def between(low: float, shift: float, high: float) -> float:
     return shift if low < shift < high else low + CLOSER * (high - low)
 
 
-def longer_shift(fit: Fit, size: int, shift: float, length: float) -> float:
+def next_shift(fit: Fit, size: int, shift: float, length: float) -> float:
     """Return the next shift after that of the present factor and step: Newton's rule for 1 / length, which is almost straight."""
     forward(fit.lower, size, fit.part, fit.along)
     squared = square(fit.part, size)

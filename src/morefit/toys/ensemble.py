@@ -25,7 +25,7 @@ from morefit.kernel.symbols import WEIGHT
 from morefit.likelihood import Constraint, Likelihood, Term
 from morefit.likelihood.evaluation import least_mean_weight
 from morefit.likelihood.event_nodes import Cells
-from morefit.likelihood.wider import beyond, resolved
+from morefit.likelihood.wider import resolved
 from morefit.minimise.newton import begin_steps
 from morefit.minimise.newton_program import fit_driver
 from morefit.minimise.starts import STARTS, thorough_starts
@@ -41,7 +41,6 @@ from morefit.toys.pairs import check_pairs
 from morefit.toys.polynomials import column_ranges, smooth_in
 
 FINER = 2  # halvings of boxes that were not accurate enough for some toys
-MAX_ELSEWHERE = 8  # ensembles with other nodes that one remembers
 WEIGHED = 200  # events whose weights show how large those of toys are
 
 
@@ -72,7 +71,8 @@ class Ensemble:
         init=False, default=None, repr=False
     )
     steps_on_host: bool = field(init=False, default=False, repr=False)  # rather than on a device
-    elsewhere: dict[tuple[tuple[str, float], ...], Ensemble | None] = field(
+    # the same with nodes for other values, as toys/nodes.py makes them
+    with_other_nodes: dict[tuple[tuple[str, float], ...], Ensemble | None] = field(
         init=False, default_factory=dict, repr=False
     )
 
@@ -276,26 +276,6 @@ class Ensemble:
         return WholeFit(
             driver=driver, layout=layout, parts=tuple(parts), begin_steps=begin, expect_steps=expect
         )
-
-    def with_nodes_for(self, values: Mapping[str, float], start: Mapping[str, float]) -> Ensemble | None:
-        """Return an ensemble whose integrals for each event and over bins have nodes for some values; None if these are its own."""
-        fitted = resolved(self.fitted, values)
-        if fitted is self.fitted:
-            return None
-        other = replace(self, fitted=fitted, start=start)
-        # not with those for where it starts
-        other.fitted = fitted.with_parts([part.replaced(backend=self.backend) for part in fitted.parts])
-        return other
-
-    def with_shared_nodes(self, end: Mapping[str, float]) -> Ensemble | None:
-        """Return one with nodes that serve where fits end and what is alike, which is made once; None if there is none."""
-        values = beyond(self.fitted, self.start, end)
-        key = tuple(values.items())
-        if key not in self.elsewhere:
-            if len(self.elsewhere) == MAX_ELSEWHERE:
-                self.elsewhere.clear()
-            self.elsewhere[key] = self.with_nodes_for(values, self.start)
-        return self.elsewhere[key]
 
     @cached_property
     def first_record(self) -> Array:

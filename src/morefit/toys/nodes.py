@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from morefit.arrays import Array, Flags, Integers
 from morefit.likelihood.coarse import coarse_rows
-from morefit.likelihood.wider import half_way, is_wrong
+from morefit.likelihood.wider import beyond, half_way, is_wrong, resolved
 from morefit.minimise.batch import FAILED, Fits
 
 if TYPE_CHECKING:
     from morefit.toys.batch import Toys
     from morefit.toys.ensemble import Ensemble
+
+MAX_KNOWN = 8  # ensembles with other nodes that one remembers
 
 
 def fit_with_finer_nodes(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> None:
@@ -45,18 +48,14 @@ def fit_together(toys: Toys, fits: Fits, ensemble: Ensemble, wrong: Sequence[int
     """Fit toys again that ended alike, with nodes that serve there; return those that are not valid, or wrong where they end now."""
     groups: dict[Ensemble | None, list[int]] = {}
     for toy in wrong:
-        shared = ensemble.with_shared_nodes(values_of(ensemble, fits.values[toy]))
+        shared = with_shared_nodes(ensemble, values_of(ensemble, fits.values[toy]))
         groups.setdefault(shared, []).append(toy)
     left = groups.pop(None, [])
     for finer, group in groups.items():
         assert finer is not None
         some = np.array(group)
         again = toys.gathered(some).first_fit(finer)
-        ends = [values_of(ensemble, values) for values in again.values]
-        right = np.array([
-            valid and not is_wrong(toys.likelihood(toy, finer.fitted), end)
-            for toy, valid, end in zip(group, again.valid.tolist(), ends, strict=True)
-        ])  # fmt: skip
+        right = np.array([is_right(toys, toy, finer, again, k) for k, toy in enumerate(group)])
         fits.take_all(some[right], again.rows(np.flatnonzero(right)))
         left += some[~right].tolist()
     return sorted(left)
@@ -66,13 +65,42 @@ def fit_one(
     toys: Toys, toy: int, ensemble: Ensemble, values: Mapping[str, float], start: Mapping[str, float]
 ) -> Fits | None:
     """Fit one toy from a start with nodes for some values; None where it is not valid, or where these are not enough."""
-    finer, one = ensemble.with_nodes_for(values, start), toys.one(toy)
+    finer, one = with_nodes_for(ensemble, values, start), toys.one(toy)
     if finer is None:
         return None
     again = one.first_fit(finer)
     one.fit_again(again, again.failed, finer)
-    ended = values_of(ensemble, again.values[0])
-    return None if not again.valid[0] or is_wrong(toys.likelihood(toy, finer.fitted), ended) else again
+    return again if is_right(toys, toy, finer, again, 0) else None
+
+
+def is_right(toys: Toys, toy: int, finer: Ensemble, fits: Fits, row: int) -> bool:
+    """Return whether a toy that was fitted again has a minimum, and nodes that are enough where it ended."""
+    end = values_of(finer, fits.values[row])
+    return bool(fits.valid[row]) and not is_wrong(toys.likelihood(toy, finer.fitted), end)
+
+
+def with_nodes_for(
+    ensemble: Ensemble, values: Mapping[str, float], start: Mapping[str, float]
+) -> Ensemble | None:
+    """Return an ensemble whose integrals for each event and over bins have nodes for some values; None if these are its own."""
+    fitted = resolved(ensemble.fitted, values)
+    if fitted is ensemble.fitted:
+        return None
+    other = replace(ensemble, fitted=fitted, start=start)
+    # not with those for where it starts
+    other.fitted = fitted.with_parts([part.replaced(backend=ensemble.backend) for part in fitted.parts])
+    return other
+
+
+def with_shared_nodes(ensemble: Ensemble, end: Mapping[str, float]) -> Ensemble | None:
+    """Return one with nodes that serve where fits end and what is alike, which is made once; None if there is none."""
+    values, known = beyond(ensemble.fitted, ensemble.start, end), ensemble.with_other_nodes
+    key = tuple(values.items())
+    if key not in known:
+        if len(known) == MAX_KNOWN:
+            known.clear()
+        known[key] = with_nodes_for(ensemble, values, ensemble.start)
+    return known[key]
 
 
 def suspects(toys: Toys, fits: Fits, ensemble: Ensemble, known: Flags) -> Integers:

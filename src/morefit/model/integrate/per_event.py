@@ -96,13 +96,13 @@ def on_panels(density: Expr, edges: Edges) -> tuple[Callable[[int], tuple[Expr, 
         u = column(rule.symbol)
         place, slope = (u**POWER, POWER * u ** (POWER - 1)) if edges.any_singular else (u, ONE)
         parts = [
-            panel.filled(substitute(inside, {x: panel.at(inside_of(panel, place))}))
+            panel.filled(substitute(inside, {x: panel.at(off_start(panel, place))}))
             for panel, inside in pieces
         ]
         total = add_all(*parts) if len(parts) > 1 else parts[0]
         return (total if slope is ONE else slope * total), rule
 
-    def inside_of(panel: Panel, place: Expr) -> Expr:
+    def off_start(panel: Panel, place: Expr) -> Expr:
         """Return a place so far from the start of a panel that it is not rounded to it, where derivatives may be infinite."""
         moves = edges.any_singular and panel.start.op is not Op.CONST
         return apply(Op.MAX, place, nearest / panel.width) if moves else place
