@@ -147,22 +147,27 @@ def test_whole_ways_are_the_same_compiled_and_as_python(count):
     assert np.all(fit.error >= 0)
 
 
+@pytest.mark.parametrize("private", [False, True], ids=["", "scratch in private memory"])
 @pytest.mark.parametrize("count", [2, 5])
-def test_a_step_on_a_device_is_that_of_the_processor(count):
+def test_a_step_on_a_device_is_that_of_the_processor(count, private):
     """But for roundings: devices may fuse a product and a sum."""
     there(OpenCL())
     from morefit.targets.opencl.device import open_device, set_arguments
     from morefit.targets.opencl.program import PREFIX, Writer, function_lines
 
     layout, records = random_records(count, sets=64)
+    writer = Writer(scratch=layout.state_size) if private else Writer()
     lines = [
         line
         for f in read_program(advance, {"Fit": layout.record}).functions
-        for line in function_lines(f, "__global ", Writer())
+        for line in function_lines(f, "__global ", writer)
     ]
+    record = f"records + get_global_id(0) * {layout.size}"
     text = "\n".join([
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma OPENCL FP_CONTRACT OFF", *lines,
-        f"__kernel void run(__global double *records) {{ {PREFIX}advance(records + get_global_id(0) * {layout.size}); }}",
+        "__kernel void run(__global double *records) {",
+        *([f"double scratch[{layout.size - layout.state_size}];"] if private else []),
+        f"{PREFIX}advance({record}{', scratch' if private else ''}); }}",
     ])  # fmt: skip
     device = open_device(None, None)
     kernel, out = device.programs.kernels(records, text, {"run": "run"})["run"], records.copy()

@@ -118,7 +118,7 @@ def first_record(plan: Plan, objective: Objective, goal: float) -> Array:
     if key not in plan.records:
         start, limits = problem.start[None], problem.floating_limits
         edges = likelihood.edges(problem.floating, limits)
-        shifts = likelihood.backend.max_shifts
+        shifts = likelihood.backend.max_shifts(plan.job.layout.count)
         (record,) = plan.job.layout.first_records(
             start, limits, goal, starts, edges=edges, weight=objective.weight, shifts=shifts
         )

@@ -331,9 +331,8 @@ class Backend(Protocol):
         """From how many parameters on products of first derivatives are summed in tiles, not one by one."""
         ...
 
-    @property
-    def max_shifts(self) -> int:
-        """How many factorisations a step of a whole fit may take before eigenvalues are computed; 0: eigenvalues at once."""
+    def max_shifts(self, parameters: int) -> int:
+        """Return how many factorisations a step of a whole fit may take before eigenvalues are computed; 0: eigenvalues at once."""
         ...
 
     @property

@@ -293,7 +293,7 @@ class Ensemble:
             self.thorough,
             edges=edges,
             weight=weight,
-            shifts=self.backend.max_shifts,
+            shifts=self.backend.max_shifts(layout.count),
         )
         return np.asarray(record)
 

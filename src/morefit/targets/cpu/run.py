@@ -54,7 +54,6 @@ class Cpu:
     name: ClassVar[str] = "cpu"
     label: ClassVar[str] = name
     tiles_from: ClassVar[int] = TILES_FROM
-    max_shifts: ClassVar[int] = MAX_SHIFTS
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False  # NumPy needs a hundredth of the time of a fit
     sent_together: ClassVar[int | None] = None
@@ -69,6 +68,10 @@ class Cpu:
         if self.width not in (None, 1, 2, 4, 8):
             raise BackendError(f"backend 'cpu': width must be 1, 2, 4 or 8, got {self.width}")
         host()  # imports LLVM if no process has asked it for this processor, before a model waits for it
+
+    def max_shifts(self, parameters: int) -> int:
+        """Return a number that is nearly always enough: eigenvalues take as long as ten factorisations."""
+        return MAX_SHIFTS
 
     def expect_kernels(self) -> None:
         """Do nothing: threads of this process compile."""

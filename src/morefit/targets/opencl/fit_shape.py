@@ -22,6 +22,7 @@ from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import TABLE
 from morefit.targets.base import CountsPart, Program, WholeIntegral, WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
+from morefit.targets.opencl.program import PREFIX, SCRATCH
 from morefit.targets.opencl.sample import NUMBER
 
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
@@ -281,15 +282,34 @@ class StepShape:
         return 1 if self.wide else TILE
 
     @property
+    def size(self) -> int:
+        """How many numbers the records in the memory of the device have: all, or those that are kept from step to step."""
+        return self.layout.size if self.wide else self.layout.state_size
+
+    @property
     def record(self) -> str:
         """Where the record of a toy begins."""
-        size = self.layout.size
+        size = self.size
         if self.wide:
             return f"records + (long)index * {size}"
         return f"records + (long)(index / {TILE}) * {size * TILE} + index % {TILE}"
 
+    @property
+    def scratch(self) -> int | None:
+        """The first of the numbers that an item that takes the steps of a toy alone has in its private memory."""
+        return None if self.wide else self.size
+
+    def record_lines(self, d: Dialect) -> list[str]:
+        """Find the record of a toy, for functions of the driver."""
+        room = [] if self.wide else [f"double {SCRATCH}[{self.layout.size - self.size}];"]
+        return [record_line(self, d), *room]
+
+    def call(self, function: str) -> str:
+        """Call a function of the driver for a toy."""
+        return f"{PREFIX}{function}({'fit' if self.wide else f'fit, {SCRATCH}'});"
+
     def number(self, place: int) -> str:
-        """Return a number of the record of a toy."""
+        """Return a number of the record of a toy, in the memory of the device."""
         return f"fit[{place * self.pitch}]"
 
     @property

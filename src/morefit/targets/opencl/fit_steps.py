@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 
 from morefit.kernel.program import Driver
 from morefit.targets.opencl.dialect import Dialect
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, Phase, StepShape, record_line
-from morefit.targets.opencl.program import PREFIX, GroupWriter, Writer, function_lines
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, Phase, StepShape
+from morefit.targets.opencl.program import GroupWriter, Writer, function_lines
 
 
 @lru_cache(maxsize=32)
@@ -29,7 +29,7 @@ class StepSource:
     @cached_property
     def text(self) -> str:
         shape, d = self.shape, self.d
-        writer = GroupWriter(shape.pitch, dialect=d) if shape.wide else Writer(shape.pitch)
+        writer = GroupWriter(shape.pitch, dialect=d) if shape.wide else Writer(shape.pitch, shape.scratch)
         functions = self.driver.program.without_stages()
         return "\n".join([
             f"// the step of {shape.layout.count} parameters in {d.name}",
@@ -66,12 +66,12 @@ class StepSource:
                 *(f"{{m}}int *report{n}" for n in range(layout.parts)),
             ],
             lines=[
-                record_line(shape, self.d),
+                *shape.record_lines(self.d),
                 "const int row = rows[index];",
-                shape.each(0, layout.size, f"fit[k * {shape.pitch}] = first_record[row * {layout.size} + k];"),
+                shape.each(0, shape.size, f"fit[k * {shape.pitch}] = first_record[row * {layout.size} + k];"),
                 *shape.wait(self.d),
                 *shape.once(self.d, *reports, "running[index] = 1;"),
-                f"{PREFIX}begin_fit(fit);",
+                shape.call("begin_fit"),
             ],
         )  # fmt: skip
 
@@ -84,8 +84,8 @@ class StepSource:
             runs=shape.runs,
             arguments=[RECORDS, "{m}double *results", "const int width"],
             lines=[
-                record_line(shape, self.d),
-                f"{PREFIX}advance(fit);",
+                *shape.record_lines(self.d),
+                shape.call("advance"),
                 f"if ({shape.number(record.first('running'))} != 0.0) return;",
                 *shape.once(self.d, "running[index] = 0;"),
                 *self.leave_lines(),
@@ -100,7 +100,7 @@ class StepSource:
             runs=self.shape.runs,
             begins=True,
             arguments=[RECORDS],
-            lines=[record_line(self.shape, self.d), f"{PREFIX}begin_scores(fit);"],
+            lines=[*self.shape.record_lines(self.d), self.shape.call("begin_scores")],
         )
 
     @cached_property
@@ -112,8 +112,8 @@ class StepSource:
             begins=True,
             arguments=[RECORDS, "{m}double *results", "const int width"],
             lines=[
-                record_line(self.shape, self.d),
-                f"{PREFIX}correct_errors(fit);",
+                *self.shape.record_lines(self.d),
+                self.shape.call("correct_errors"),
                 *self.leave_lines(),
             ],
         )

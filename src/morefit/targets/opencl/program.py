@@ -33,6 +33,7 @@ CALLS = {
     "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "floor": "floor({0})", "isfinite": "isfinite({0})",
     "float": "(double)({0})", "int": "(int)({0})",
 }  # fmt: skip
+SCRATCH = "scratch"  # the numbers of a record that an item has in its private memory
 PREFIX = "do_"  # keeps functions apart from those of C, such as step
 SYMBOLS = {"and": "&&", "or": "||"}
 REMAINDER = "(({0} % {1} + {1}) % {1})"  # as Python has it: of a division that rounds down
@@ -40,9 +41,12 @@ TOGETHER = 2  # turns of a loop whose numbers are on their way from memory at th
 
 
 def function_lines(function: Function, memory: str, writer: Writer) -> list[str]:
-    """Write one function; its arrays and records are in one kind of memory."""
+    """Write one function; its arrays and records are in one kind of memory, but for what the writer has in private memory."""
 
     def declared(name: str, kind: Kind) -> str:
+        if writer.scratch is not None and kind in (Kind.RECORD, Kind.VECTOR):
+            own = f"double *{SCRATCH if kind is Kind.RECORD else named(name, kind)}"
+            return f"{memory}double *{name}, {own}" if kind is Kind.RECORD else own
         pointer = {Kind.VECTOR: "double *", Kind.RECORD: "double *", Kind.INTEGERS: "const int *"}.get(kind)
         return f"{memory}{pointer}{named(name, kind)}" if pointer else f"{TYPES[kind]} {named(name, kind)}"
 
@@ -61,9 +65,14 @@ def named(name: str, kind: Kind) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes what one work item runs; the numbers of arrays and records are ``pitch`` apart in memory."""
+    """Writes what one work item runs; the numbers of arrays and records are ``pitch`` apart in memory.
+
+    From ``scratch`` on, if that is given, the numbers of a record are side by side in the private memory of the item, and so are all
+    arrays that functions take.
+    """
 
     pitch: int = 1
+    scratch: int | None = None
     names: Mapping[str, str] = field(default_factory=dict)  # of what has another one in the text
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
@@ -129,18 +138,33 @@ class Writer:
         if isinstance(value, Name):
             return self.names.get(value.name) or named(value.name, value.kind)
         if isinstance(value, Part):
-            first = value.first * self.pitch
-            return f"({value.record} + {first})" if value.kind is Kind.VECTOR else f"{value.record}[{first}]"
+            record, first = value.record, value.first * self.pitch
+            if self.scratch is not None and self.is_private(value):
+                record, first = SCRATCH, value.first - self.scratch
+            return f"({record} + {first})" if value.kind is Kind.VECTOR else f"{record}[{first}]"
         if isinstance(value, Element):
             index, pitch = self.text(value.index), self.pitch_of(value.array)
             return f"{self.text(value.array)}[{index if pitch == 1 else f'{index} * {pitch}'}]"
         if isinstance(value, Call):
-            return f"{PREFIX}{value.function}({', '.join(self.text(a) for a in value.args)})"
+            return f"{PREFIX}{value.function}({', '.join(self.argument(a) for a in value.args)})"
         return operation(value.op, value.kind, [self.text(a) for a in value.args])
+
+    def argument(self, value: Value) -> str:
+        """Write an argument of a call."""
+        if self.scratch is None:
+            return self.text(value)
+        assert value.kind is not Kind.VECTOR or self.is_private(value), (
+            "arrays that functions take are scratch"
+        )
+        return f"{self.text(value)}, {SCRATCH}" if value.kind is Kind.RECORD else self.text(value)
+
+    def is_private(self, array: Value) -> bool:
+        """Return whether an array, or a number of a record, is in private memory."""
+        return self.scratch is not None and (not isinstance(array, Part) or array.first >= self.scratch)
 
     def pitch_of(self, array: Value) -> int:
         """Return how far the numbers of an array are apart."""
-        return self.pitch
+        return 1 if self.is_private(array) else self.pitch
 
     def bare(self, condition: Value) -> str:
         """Write a condition that has brackets around it already."""

@@ -13,7 +13,7 @@ from morefit.arrays import Array
 from morefit.dataclass import dataclass
 from morefit.errors import BackendError
 from morefit.kernel.counts_layout import CountsTable
-from morefit.kernel.fit_layout import FitLayout
+from morefit.kernel.fit_layout import MAX_SHIFTS, FitLayout
 from morefit.kernel.ir import Kernel, Precision, Sample
 from morefit.kernel.program import Driver
 from morefit.targets.base import (
@@ -29,7 +29,7 @@ from morefit.targets.base import (
 )
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device, open_device
-from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
+from morefit.targets.opencl.fit import MAX_TOYS, WIDE_FROM, run_whole_fits
 from morefit.targets.opencl.fit_shape import Lifted, lift_numbers
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace, needed_functions
 from morefit.targets.opencl.source import KernelSource, render
@@ -85,10 +85,9 @@ class OpenCL:
     def name(self) -> str:
         return "opencl"
 
-    @property
-    def max_shifts(self) -> int:
-        """Toys take their steps side by side, and one of them nearly always needs eigenvalues: the others would wait for both."""
-        return 0
+    def max_shifts(self, parameters: int) -> int:
+        """Return none where toys take their steps side by side: one of them nearly always needs eigenvalues, and all would wait for both."""
+        return MAX_SHIFTS if parameters >= WIDE_FROM else 0
 
     @property
     def toys_together(self) -> int:

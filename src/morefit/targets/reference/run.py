@@ -54,10 +54,13 @@ class Reference:
     name: ClassVar[str] = "reference"
     label: ClassVar[str] = name
     tiles_from: ClassVar[int] = TILES_FROM
-    max_shifts: ClassVar[int] = MAX_SHIFTS
     toys_together: ClassVar[int] = 1
     draws_measured: ClassVar[bool] = False
     sent_together: ClassVar[int | None] = None
+
+    def max_shifts(self, parameters: int) -> int:
+        """Return the number with which the reference takes the same steps as the CPU."""
+        return MAX_SHIFTS
 
     def expect_kernels(self) -> None:
         """Do nothing: nothing is compiled."""
