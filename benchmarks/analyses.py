@@ -169,6 +169,7 @@ ANALYSES: Mapping[str, Callable[[], Analysis]] = {
 }
 # events of the toys that are passed over together: memory for more is new for each pass, which costs up to a third; toys, and how often
 CACHED, FEWEST, PASSES = 250_000, 20, 10
+MOST_TOYS = 1 << 20  # that are drawn and fitted in one measurement
 AGREE = 0.1  # errors: fits of peers that are closer agree with ours
 PATIENCE = 10.0  # times the seconds for a peer's toys of one model: two of them may take longer than that
 
@@ -247,8 +248,9 @@ def time_analysis(name: str, backend: Any, seconds: float, repeats: int) -> dict
     count = 64
     # else the host takes the steps of the first few thousand
     backend.expect_fits(job.driver, job.layout, 1 << 18)
-    while (spent := best(partial(whole, count), 2)) < seconds / 4 and count < 1 << 18:
-        count = min(4 * count, max(count + 1, int(count * seconds / max(spent, 1e-6))))
+    while (spent := best(partial(whole, count), 2)) < seconds / 4 and count < MOST_TOYS:
+        most = min(4 * count, MOST_TOYS)
+        count = min(most, max(count + 1, int(count * seconds / max(spent, 1e-6))))
     toy = best(lambda: whole(count), repeats) / count
     rows = FitRows(job.layout, whole(count))
     few = min(count, 2000)

@@ -245,7 +245,7 @@ def test_the_best_places_are_starts_one_after_the_other():
 
 def test_parameters_at_one_limit_start_at_the_other_and_those_hardly_determined_in_the_middle():
     fit = new_fit([1.0] * 4, [AMOUNT, PLACE, WIDTH, EVERYWHERE])
-    fit.end[:], fit.end_error[:] = [0.0, 8.0, 0.5, 1.0], [1.0, 1.0, 1.0, 9.0]
+    fit.end[:], fit.end_error[:] = [0.0, 8.0, 0.5, 1.0], [1.0, 0.5, 1.0, 9.0]
     other_start(fit, OPPOSITE)
     np.testing.assert_array_equal(fit.x, [0.0, -1.0, 0.5, 1.0])
     other_start(fit, MIDDLE)

@@ -34,7 +34,7 @@ RETURNS = 2.0  # starts that lead back to the best end, one after the other, are
 # along the parameter that the others widen most, and after a way over so many saddles that it was led by chance
 ERRORS, MANY_ERRORS, LOST = 3.0, 5.0, 6.0
 STEP = 2.0  # errors of one parameter, to the next kink
-VERY_LOOSE = 0.2  # of the way between its limits: a parameter with a larger error is hardly determined
+VERY_LOOSE = 0.1  # of the way between its limits: a parameter with a larger error is hardly determined
 LOOSE = 0.01  # of the way between its limits: a parameter with a larger error may have minima all over
 NEAR, VERY_NEAR = 2.0, 0.5  # errors: a parameter so close to a limit may be one of an absent component
 FAR = 2.2  # errors: a start so far from its end may have led over others
