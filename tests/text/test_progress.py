@@ -132,3 +132,40 @@ def test_integrals_that_take_long_show_a_bar(monkeypatch):
     mf.fit(density, {"x": np.linspace(-0.6, 1.0, 30)})
     assert shown[0] == "integrating the density"
     assert {"boxes of integrals", "compiling", "compiling: machine code"} <= set(shown)
+
+
+@pytest.mark.parametrize("minimiser", ["auto", "minuit"])
+def test_a_fit_that_takes_long_shows_what_it_has_done(monkeypatch, minimiser):
+    """A fit of many minutes showed nothing."""
+    terminal, shown = Terminal(), []
+    original = Bar.show
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("morefit.text.progress.SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("morefit.minimise.path.fit_at_once", lambda *_: None)
+    monkeypatch.setattr(Bar, "show", lambda bar: (shown.append(bar.what), original(bar)))
+    model, data = gaussian(), {"x": np.linspace(-2.0, 3.0, 30)}
+    result = mf.fit(model, data, minimiser=minimiser)
+    assert "fitting: " in terminal.getvalue()
+    fits = [what for what in shown if what.startswith("fitting: ")]
+    assert fits[-1] == f"fitting: {sum(result.calls.values())} evaluations, nll {result.nll:.2f}"
+    shown.clear()
+    mf.fit(model, data, minimiser=minimiser, progress=False)
+    assert not any(what.startswith("fitting: ") for what in shown)
+
+
+def test_an_interrupted_fit_leaves_no_bar(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("morefit.text.progress.SECONDS_UNSHOWN", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("morefit.minimise.path.fit_at_once", lambda *_: None)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("morefit.minimise.path.check_minimum", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        mf.fit(gaussian(), {"x": np.linspace(-2.0, 3.0, 30)})
+    with Bar("later", 2, shown=True) as later:
+        later.done(1)
+        assert later.progress is not None

@@ -157,7 +157,7 @@ class FollowedIntegral:
         """Make boxes for rows of parameters and for some earlier ones; return whether that was possible."""
         name = (rows.tobytes(), rows.shape, self.shared.worst, self.shared.more_points)
         if len(earlier) or name not in self.known:
-            with Bar("boxes of integrals", 1, shown=True):
+            with Bar("boxes of integrals", None, shown=True):
                 made = self.make(rows, earlier)
             if made is None:
                 return False

@@ -62,6 +62,7 @@ def fit(
     minimiser: Minimiser = "auto",
     print_level: int = 0,
     starts: int = 1,
+    progress: bool = True,
     backend: str | Backend = "auto",
 ) -> FitResult:
     """Fit a model to data, or minimise a likelihood.
@@ -80,13 +81,14 @@ def fit(
     nll, minimised over the others, has risen by a half. They come from conditional fits of all of them together, or with
     "minuit" from its MINOS. ``starts`` is the number of points to search from: the start values first, then points between
     the limits and around the minima, which ``result.minima`` lists. ``derivatives="numeric"`` goes by differences of
-    values instead, of many points in one pass; errors are those of the exact Hessian all the same.
+    values instead, of many points in one pass; errors are those of the exact Hessian all the same. ``progress`` shows
+    on a terminal what a fit that takes longer than a second has done.
 
     Example: ``mf.fit(model, data, fixed={"sigma": 0.1}, minos=["mu"])``
     """
     options = Options(
         derivatives=derivatives, strategy=strategy, tolerance=tolerance, max_calls=max_calls, minos=minos,
-        errors=errors, minimiser=minimiser, print_level=print_level, simulation=True,
+        errors=errors, minimiser=minimiser, print_level=print_level, simulation=True, progress=progress,
     )  # fmt: skip
     ways = undecided(model)
 

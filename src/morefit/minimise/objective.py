@@ -13,6 +13,7 @@ from morefit.dataclass import dataclass
 from morefit.likelihood import Evaluation, Term
 from morefit.likelihood.evaluation import PENALTY
 from morefit.minimise.problem import Problem
+from morefit.text.progress import LateBar
 
 TOGETHER = 64  # points that are evaluated in one call
 
@@ -32,6 +33,7 @@ class Objective:
     strayed: int = 0  # evaluations where some event had no positive density
     lowest: float = math.inf  # the value at
     best: Array | None = None  # the lowest point so far
+    bar: LateBar | None = None
     last_point: bytes = b""
     last: Evaluation | None = None
 
@@ -49,6 +51,7 @@ class Objective:
         value = evaluation.value + PENALTY * evaluation.bad
         if value[0] < self.lowest:
             self.lowest, self.best = float(value[0]), x.copy()
+        self.show()
         if self.problem.every_row:
             return Evaluation(value, evaluation.gradient, evaluation.hessian, evaluation.bad)
         rows = list(self.problem.rows)
@@ -65,10 +68,16 @@ class Objective:
         values, bad = every[0].value, every[0].bad
         if len(every) > 1:
             values, bad = (np.concatenate([getattr(one, name) for one in every]) for name in ("value", "bad"))
+        self.show()
         if bad.any():
             self.strayed += int(np.count_nonzero(bad))
             values = values + PENALTY * bad
         return values, bad
+
+    def show(self) -> None:
+        """Show how far a long fit is."""
+        if self.bar is not None:
+            self.bar.show(lambda: f"fitting: {sum(self.calls.values())} evaluations, nll {self.lowest:.2f}")
 
     def release(self) -> None:
         """Drop the likelihood when a fit is done.

@@ -29,6 +29,7 @@ class Options:
     minimiser: Minimiser = "auto"
     print_level: int = 0
     simulation: bool = False  # whether errors include those of simulated samples
+    progress: bool = False  # whether a fit that takes long shows a bar
 
     def __post_init__(self) -> None:
         if self.derivatives not in ("analytic", "numeric"):

@@ -41,6 +41,7 @@ from morefit.model.derived import derived_in
 from morefit.records.fields import NO_MINOS, ByName, floats
 from morefit.records.fields import regions as by_observable
 from morefit.records.named_arrays import by_names
+from morefit.text.progress import LateBar
 
 
 def started_at(objective: Objective, place: Array) -> Objective:
@@ -77,11 +78,22 @@ def minimise_likelihood(
     likelihood: Term, problem: Problem, options: Options, spread: Spread = no_spread
 ) -> FitResult:
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
+    bar = LateBar(options.progress)
+    try:
+        return minimise_shown(likelihood, problem, options, spread, bar)
+    finally:
+        bar.end()
+
+
+def minimise_shown(
+    likelihood: Term, problem: Problem, options: Options, spread: Spread, bar: LateBar
+) -> FitResult:
+    """Minimise a likelihood, and show on a bar what is done."""
     begin = time.perf_counter()
     chosen = choose_errors(options.errors, likelihood, problem.floating, options.minos is not False)
     weight = likelihood.weight_scale if likelihood.weighted else 1.0
     numeric, by_scores = options.derivatives == "numeric", chosen == "gradients"
-    objective = Objective(likelihood, problem, by_scores, weight, numeric)
+    objective = Objective(likelihood, problem, by_scores, weight, numeric, bar=bar)
     # values tell nothing of scores, and pairs of very many parameters are too many
     newton = options.uses_newton and not (numeric and (by_scores or len(problem.floating) > MOST_PARAMETERS))
     if newton and not numeric:

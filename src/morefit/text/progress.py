@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Timer
 from typing import Any
@@ -34,10 +35,10 @@ _visible: list[Bar] = []  # at most one: what a long job compiles has no bar of 
 class Bar:
     """A progress bar on a terminal's standard error: it appears after a second and vanishes at the end.
 
-    With a ``unit`` it also shows how many of them are done.
+    With a ``unit`` it also shows how many of them are done. None is an unknown total.
     """
 
-    def __init__(self, what: str, total: int, shown: bool, *, unit: str = "") -> None:
+    def __init__(self, what: str, total: int | None, shown: bool, *, unit: str = "") -> None:
         self.what, self.total, self.unit = what, total, unit
         self.shown = shown and has_terminal()
         self.begin = time.monotonic()
@@ -84,11 +85,34 @@ class Bar:
     def start(self) -> None:
         """Show the bar."""
         from rich.console import Console  # slow imports, for long jobs only
-        from rich.progress import MofNCompleteColumn, Progress
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         counted = (MofNCompleteColumn(), self.unit) if self.unit else ()
-        parts = (*Progress.get_default_columns(), *counted)
+        known = (*Progress.get_default_columns(), *counted)
+        unknown = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        parts = unknown if self.total is None else known
         self.progress = Progress(*parts, console=Console(stderr=True), transient=True)
         self.progress.add_task(self.what, total=self.total)
         self.progress.start()
         _visible.append(self)
+
+
+class LateBar:
+    """A bar for jobs that are nearly always short, of unknown length: it costs next to nothing before a second has passed."""
+
+    def __init__(self, shown: bool) -> None:
+        self.shown, self.begin = shown, time.monotonic()
+        self.bar: Bar | None = None
+
+    def show(self, what: Callable[[], str]) -> None:
+        """Show what has been done, if the job is long."""
+        if self.shown and time.monotonic() - self.begin >= SECONDS_UNSHOWN:
+            if self.bar is None:
+                self.bar = Bar("", None, shown=True)
+            self.bar.what = what()
+            self.bar.show()
+
+    def end(self) -> None:
+        """Let it vanish."""
+        if self.bar is not None:
+            self.bar.__exit__()

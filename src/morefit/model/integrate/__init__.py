@@ -109,7 +109,7 @@ def cached_integral(
             f"density '{density!r}': depends on {', '.join(map(repr, free))}, over which it is not integrated;"
             f" integrate over {', '.join(map(repr, [*names, *free]))}"
         )
-    with Bar("integrating the density", 1, shown=True):
+    with Bar("integrating the density", None, shown=True):
         return made_integral(density, boxes, parameters)
 
 

@@ -52,7 +52,7 @@ class Pending:
         """Return the code, with a progress bar if that takes long."""
         if self.code is not None:
             return self.code
-        with Bar("compiling: machine code", 1, shown=True):
+        with Bar("compiling: machine code", None, shown=True):
             return self.wait()
 
 

@@ -85,7 +85,7 @@ def find_driver(driver: Driver, layout: FitLayout, written: Callable[[], str]) -
 @lru_cache(maxsize=32)
 def driver_code(driver: Driver, layout: FitLayout) -> Code:
     """Return the machine code of a driver, with a progress bar if that takes long: it waits for what is compiled before."""
-    with Bar("compiling: machine code", 1, shown=True):
+    with Bar("compiling: machine code", None, shown=True):
         return find_driver(driver, layout, lambda: drive_text(driver, layout))
 
 
