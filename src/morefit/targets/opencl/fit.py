@@ -22,6 +22,7 @@ from morefit.targets.opencl.device import Device
 from morefit.targets.opencl.dialect import Dialect
 from morefit.targets.opencl.fit_driver import FitSource
 from morefit.targets.opencl.fit_shape import (
+    WIDE_FROM,
     CountsShape,
     FitShape,
     PartShape,
@@ -48,7 +49,6 @@ MAX_BYTES = 1 << 34  # of the events and records of a launch, if that is not mor
 SHARE = 1 / 8
 MAX_TEXTS = 64  # cached in this process
 MAX_SPACES = 4  # whose buffers stay on the device for the next fits
-WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
 SMALL_GROUP, LARGE_GROUP = 64, 128  # work items that sum over a block of a toy with few events, and with more
 
 

@@ -77,6 +77,7 @@ def lift_numbers(kernel: Kernel, limit: int) -> Lifted:
     return Lifted(replace(kernel, per_event=per_event, tables=named), tuple(numbers), kernel.tables)
 
 
+WIDE_FROM = 13  # parameters: work items take a step together; with fewer, one per toy wastes less
 TILE = 32  # toys whose records are side by side, or work items that take the step of one toy together
 
 
@@ -284,7 +285,7 @@ class StepShape:
     @property
     def size(self) -> int:
         """How many numbers the records in the memory of the device have: all, or those that are kept from step to step."""
-        return self.layout.size if self.wide else self.layout.state_size
+        return self.layout.size if self.scratch is None else self.scratch
 
     @property
     def record(self) -> str:
@@ -296,17 +297,17 @@ class StepShape:
 
     @property
     def scratch(self) -> int | None:
-        """The first of the numbers that an item that takes the steps of a toy alone has in its private memory."""
-        return None if self.wide else self.size
+        """The first of the numbers that an item that takes the steps of a toy alone has in its private memory, if they are few."""
+        return None if self.wide or self.layout.count >= WIDE_FROM else self.layout.state_size
 
     def record_lines(self, d: Dialect) -> list[str]:
         """Find the record of a toy, for functions of the driver."""
-        room = [] if self.wide else [f"double {SCRATCH}[{self.layout.size - self.size}];"]
+        room = [] if self.scratch is None else [f"double {SCRATCH}[{self.layout.size - self.scratch}];"]
         return [record_line(self, d), *room]
 
     def call(self, function: str) -> str:
         """Call a function of the driver for a toy."""
-        return f"{PREFIX}{function}({'fit' if self.wide else f'fit, {SCRATCH}'});"
+        return f"{PREFIX}{function}({'fit' if self.scratch is None else f'fit, {SCRATCH}'});"
 
     def number(self, place: int) -> str:
         """Return a number of the record of a toy, in the memory of the device."""

@@ -29,8 +29,8 @@ from morefit.targets.base import (
 )
 from morefit.targets.opencl.columns import DeviceColumn
 from morefit.targets.opencl.device import Device, open_device
-from morefit.targets.opencl.fit import MAX_TOYS, WIDE_FROM, run_whole_fits
-from morefit.targets.opencl.fit_shape import Lifted, lift_numbers
+from morefit.targets.opencl.fit import MAX_TOYS, run_whole_fits
+from morefit.targets.opencl.fit_shape import WIDE_FROM, Lifted, lift_numbers
 from morefit.targets.opencl.launch import OpenCLLaunch, SampleSpace, needed_functions
 from morefit.targets.opencl.source import KernelSource, render
 from morefit.targets.opencl.sums import MAX_EVENTS
