@@ -448,6 +448,7 @@ def test_a_long_scan_shows_points_and_toys_on_a_terminal(mass, monkeypatch):
     screen.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")  # room for any number of toys per second
     monkeypatch.setattr(progress, "SECONDS_UNSHOWN", 0.0)
     feldman_cousins(mf.Likelihood(*mass), "fsig", VALUES[:2], toys=20, seed=5)
     text = screen.getvalue()
