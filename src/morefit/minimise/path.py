@@ -78,11 +78,8 @@ def minimise_likelihood(
     likelihood: Term, problem: Problem, options: Options, spread: Spread = no_spread
 ) -> FitResult:
     """Minimise a likelihood; ``spread`` computes the covariance of replicas where errors shall come from these."""
-    bar = LateBar(options.progress)
-    try:
+    with LateBar(options.progress) as bar:
         return minimise_shown(likelihood, problem, options, spread, bar)
-    finally:
-        bar.end()
 
 
 def minimise_shown(

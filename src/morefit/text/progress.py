@@ -112,7 +112,9 @@ class LateBar:
             self.bar.what = what()
             self.bar.show()
 
-    def end(self) -> None:
-        """Let it vanish."""
+    def __enter__(self) -> LateBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.__exit__()

@@ -22,7 +22,6 @@ from morefit.kernel.rows_layout import RowsTable
 from morefit.random.xoshiro import TABLE
 from morefit.targets.base import CountsPart, Program, WholeIntegral, WholePart
 from morefit.targets.opencl.dialect import Dialect, indented
-from morefit.targets.opencl.program import PREFIX, SCRATCH
 from morefit.targets.opencl.sample import NUMBER
 
 PLAIN = frozenset({0.0, 0.5, 1.0, -1.0, 2.0})  # numbers that belong to a formula rather than to values
@@ -283,14 +282,14 @@ class StepShape:
         return 1 if self.wide else TILE
 
     @property
-    def size(self) -> int:
+    def record_size(self) -> int:
         """How many numbers the records in the memory of the device have: all, or those that are kept from step to step."""
         return self.layout.size if self.scratch is None else self.scratch
 
     @property
     def record(self) -> str:
         """Where the record of a toy begins."""
-        size = self.size
+        size = self.record_size
         if self.wide:
             return f"records + (long)index * {size}"
         return f"records + (long)(index / {TILE}) * {size * TILE} + index % {TILE}"
@@ -299,15 +298,6 @@ class StepShape:
     def scratch(self) -> int | None:
         """The first of the numbers that an item that takes the steps of a toy alone has in its private memory, if they are few."""
         return None if self.wide or self.layout.count >= WIDE_FROM else self.layout.state_size
-
-    def record_lines(self, d: Dialect) -> list[str]:
-        """Find the record of a toy, for functions of the driver."""
-        room = [] if self.scratch is None else [f"double {SCRATCH}[{self.layout.size - self.scratch}];"]
-        return [record_line(self, d), *room]
-
-    def call(self, function: str) -> str:
-        """Call a function of the driver for a toy."""
-        return f"{PREFIX}{function}({'fit' if self.scratch is None else f'fit, {SCRATCH}'});"
 
     def number(self, place: int) -> str:
         """Return a number of the record of a toy, in the memory of the device."""

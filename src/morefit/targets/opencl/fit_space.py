@@ -176,7 +176,7 @@ class FitSpace:
         self.sizes, self.count, self.group = sizes.copy(), len(sizes), source.shape.group
         self.own: dict[str, Any] = {  # arguments by name
             "sizes": device.send(np.ascontiguousarray(self.sizes, np.int32)),
-            "records": device.allocate(8 * -(-self.count // TILE) * TILE * source.shape.size),
+            "records": device.allocate(8 * -(-self.count // TILE) * TILE * source.shape.record_size),
             "results": device.allocate(8 * self.count * width),
             "width": np.int32(width),
             "running": device.allocate(4 * self.count),

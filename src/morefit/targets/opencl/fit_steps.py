@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 
 from morefit.kernel.program import Driver
 from morefit.targets.opencl.dialect import Dialect
-from morefit.targets.opencl.fit_shape import RECORDS, ROWS, Phase, StepShape
-from morefit.targets.opencl.program import GroupWriter, Writer, function_lines
+from morefit.targets.opencl.fit_shape import RECORDS, ROWS, Phase, StepShape, record_line
+from morefit.targets.opencl.program import PREFIX, SCRATCH, GroupWriter, Writer, function_lines
 
 
 @lru_cache(maxsize=32)
@@ -66,12 +66,12 @@ class StepSource:
                 *(f"{{m}}int *report{n}" for n in range(layout.parts)),
             ],
             lines=[
-                *shape.record_lines(self.d),
+                record_line(shape, self.d),
                 "const int row = rows[index];",
-                shape.each(0, shape.size, f"fit[k * {shape.pitch}] = first_record[row * {layout.size} + k];"),
+                shape.each(0, shape.record_size, f"fit[k * {shape.pitch}] = first_record[row * {layout.size} + k];"),
                 *shape.wait(self.d),
                 *shape.once(self.d, *reports, "running[index] = 1;"),
-                shape.call("begin_fit"),
+                *self.call("begin_fit"),
             ],
         )  # fmt: skip
 
@@ -84,8 +84,8 @@ class StepSource:
             runs=shape.runs,
             arguments=[RECORDS, "{m}double *results", "const int width"],
             lines=[
-                *shape.record_lines(self.d),
-                shape.call("advance"),
+                record_line(shape, self.d),
+                *self.call("advance"),
                 f"if ({shape.number(record.first('running'))} != 0.0) return;",
                 *shape.once(self.d, "running[index] = 0;"),
                 *self.leave_lines(),
@@ -100,7 +100,7 @@ class StepSource:
             runs=self.shape.runs,
             begins=True,
             arguments=[RECORDS],
-            lines=[*self.shape.record_lines(self.d), self.shape.call("begin_scores")],
+            lines=[record_line(self.shape, self.d), *self.call("begin_scores")],
         )
 
     @cached_property
@@ -112,11 +112,18 @@ class StepSource:
             begins=True,
             arguments=[RECORDS, "{m}double *results", "const int width"],
             lines=[
-                *self.shape.record_lines(self.d),
-                self.shape.call("correct_errors"),
+                record_line(self.shape, self.d),
+                *self.call("correct_errors"),
                 *self.leave_lines(),
             ],
         )
+
+    def call(self, function: str) -> list[str]:
+        """Call a function of the driver for a toy, with room for what it has in private memory."""
+        layout, first = self.shape.layout, self.shape.scratch
+        if first is None:
+            return [f"{PREFIX}{function}(fit);"]
+        return [f"double {SCRATCH}[{layout.size - first}];", f"{PREFIX}{function}(fit, {SCRATCH});"]
 
     def leave_lines(self) -> list[str]:
         """Leave the result of a fit."""

@@ -61,7 +61,7 @@ class RecordBuffer:
     """The records of toys on a device, of which some fields are read or written for all toys at once."""
 
     def __init__(self, device: Device, buffer: Any, shape: StepShape, toys: int) -> None:
-        self.device, self.buffer, self.toys, self.size = device, buffer, toys, shape.size
+        self.device, self.buffer, self.toys, self.record_size = device, buffer, toys, shape.record_size
         self.side_by_side = 1 if shape.wide else TILE
 
     def stretch(self, first: int, last: int) -> tuple[Array, dict[str, Any]]:
@@ -72,7 +72,7 @@ class RecordBuffer:
             "buffer_origin": (first * width, 0, 0),
             "host_origin": (0, 0, 0),
             "region": ((last - first) * width, rows, 1),
-            "buffer_pitches": (self.size * width, 0),
+            "buffer_pitches": (self.record_size * width, 0),
             "host_pitches": ((last - first) * width, 0),
         }
         return numbers, place
